@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from skpursuit.data.panels import PanelTile
-from skpursuit.kernels import products
+from skpursuit.data.codes.coded_tile import CodedTile
+from skpursuit.kernels import code_products as products
 
 Matrix = np.ndarray
 REAL = np.longdouble
@@ -83,21 +83,21 @@ def check(form: str, family: str, seed: int, count: int = 24) -> Iterator[tuple[
     if seed % 8 == 0:
         n += 2048  # scales are predicted
     X = LAYOUTS[seed % len(LAYOUTS)](FAMILIES[family](rng, n, d))
-    tile, R = PanelTile.build(X, form, fine=True), residuals(rng, X, count)
+    tile, R = CodedTile.build(X, form, fine=True), residuals(rng, X, count)
     true, half = R.astype(REAL) @ X.astype(REAL), count // 2
     for fine in (False, True):
         g, bound = tile.estimate(R.T, fine)
         yield len(R), *wrong(g.T, bound.T, true)
-        first = tile.following(R[:half], fine=fine)()
-        second = tile.following(R[half:], first.represented(-1), fine=fine)()
+        first = tile.start_path_product(R[:half], fine=fine)()
+        second = tile.start_path_product(R[half:], first.represented(-1), fine=fine)()
         for trail, some in ((first, slice(0, half)), (second, slice(half, None))):
-            bound = trail.loss @ tile.factors.T + trail.norms @ tile.block_errors[int(fine)]
+            bound = trail.vector_errors @ tile.column_factors.T + trail.norms @ tile.block_errors[int(fine)]
             yield len(trail.g), *wrong(trail.g, bound * (1 + 2.0**-40), true[some])
 
 
 def main() -> None:
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
-    for form in sys.argv[2:] or products.available():
+    for form in sys.argv[2:] or products.available_isas():
         start, seed, totals = time.perf_counter(), 0, np.zeros(3, int)
         while totals[0] < wanted:
             for family in FAMILIES:

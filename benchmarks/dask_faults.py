@@ -35,7 +35,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from skpursuit import OMP, Checkpoint, as_design, minimize
-from skpursuit.data.dask_cluster import ClusterError
+from skpursuit.data.cluster.dask_client import ClusterError
 
 COLUMNS, CHUNK, ATOMS = 2000, 2048, 30
 LIMIT = "2GB"  # of the client
@@ -100,7 +100,7 @@ def kill(options) -> None:
         assert bits(fit(X, y)) == whole
         times.append(time.perf_counter() - began)
     usual, slowest, equal, struck = min(times), 0.0, 0, 0
-    while struck < options.fits:
+    while struck < options.fold_fits:
         moment, victim, over = draw.uniform(0.0, 0.9 * usual), draw.choice(made.workers), threading.Event()
         hit: list[subprocess.Popen] = []
 
@@ -185,7 +185,7 @@ def lost(options) -> None:
                     process.send_signal(sign)
 
         try:
-            fit(X, y, checkpoint=Checkpoint(path, every=1e9), callback=strike)
+            fit(X, y, checkpoint=Checkpoint(path, interval=1e9), callback=strike)
             print(f"{what}: NO ERROR")
         except ClusterError as error:
             print(f"{what}: after {time.perf_counter() - struck[0]:.1f} s: {error}")
@@ -235,7 +235,7 @@ def child(options) -> None:
     """A client that saves every step."""
     cluster(2)
     slow = lambda record: time.sleep(0.1)  # noqa: E731
-    fit(make_x(10), make_y(10), checkpoint=Checkpoint(options.path, every=0.0), callback=slow)
+    fit(make_x(10), make_y(10), checkpoint=Checkpoint(options.path, interval=0.0), callback=slow)
 
 
 def anonymous(pid: int | str = "self") -> float:

@@ -9,8 +9,8 @@ import pytest
 from skpursuit import FrankWolfe, L1Ball, Simplex, as_design, datasets, minimize
 from skpursuit.loop.run import make_run
 from skpursuit.problem.state import State
-from skpursuit.selectors import Bound, Query, Selection, Selector
-from skpursuit.selectors.base import Asking
+from skpursuit.selectors import BoundSelector, Query, Selection, Selector
+from skpursuit.selectors.base import SelectionOracle
 
 X, Y, _ = datasets.make_sparse_signal(80, 120, 6, random_state=0)
 WAYS = [(variant, lazy) for variant in ("vanilla", "away", "pairwise", "blended") for lazy in (False, True)]
@@ -29,22 +29,22 @@ class Counting(Selector):
 
 
 def test_a_step_that_did_not_ask_drops_the_memory():
-    bound, query, memory = Bound(Counting(), as_design(X)), Query(Y), {}
+    bound, query, memory = BoundSelector(Counting(), as_design(X)), Query(Y), {}
     for expected in (1, 2, 3):
-        asking = Asking(bound, memory)
+        asking = SelectionOracle(bound, memory)
         asking(query)
         memory = asking.memory
         assert memory["asked"] == expected
-    asking = Asking(bound, memory)
-    asking.exactly(query)
-    asking.counting(lambda: None)
+    asking = SelectionOracle(bound, memory)
+    asking.select_exactly(query)
+    asking.count_reads(lambda: None)
     assert not asking.memory
     assert [answer.certificate for answer in asking.answers] == ["exact", "exact"]
 
 
 def test_a_look_hands_the_memory_on():
-    asking = Asking(Bound(Counting(), as_design(X)), {"asked": np.array(7)})
-    assert asking.look(Query(Y)) is None
+    asking = SelectionOracle(BoundSelector(Counting(), as_design(X)), {"asked": np.array(7)})
+    assert asking.known_gradient(Query(Y)) is None
     assert not asking.answers
     assert asking.memory["asked"] == 7
     assert asking(Query(Y)).memory["asked"] == 8
@@ -56,12 +56,12 @@ def test_a_look_hands_the_memory_on():
 def test_moves_lead_from_each_point_to_the_next(variant, lazy, constraint, selector):
     solver = FrankWolfe(constraint, 40, variant=variant, lazy=lazy)
     run = make_run(as_design(X), Y, solver, selector, "squared")
-    points: list[State] = [run.state, *run.states()]
+    points: list[State] = [run.state, *run.iterate()]
     assert len(points) > 10
     for before, after in pairwise(points[:-1]):
         w = np.zeros(X.shape[1])
-        w[before.support] = after.move.factor * before.coef
-        np.add.at(w, after.move.columns, after.move.amounts)
+        w[before.support] = after.last_update.factor * before.coef
+        np.add.at(w, after.last_update.columns, after.last_update.amounts)
         w[after.support] -= after.coef
         assert np.abs(w).max() <= 1e-14
         assert ("xtz" in after.selector_memory) is (selector == "gram")

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, CoSaMP, GraSP, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.numerics import blas, threads
-from skpursuit.numerics.blas import libraries, one_thread, thread_counts
+from skpursuit.numerics.blas import libraries, single_threaded_blas, thread_counts
 
 
 @pytest.fixture(autouse=True)
@@ -36,13 +36,13 @@ def in_thread(function):
 
 def test_every_thread_can_limit_blas():
     def inside():
-        with one_thread():
+        with single_threaded_blas():
             return now(), thread_counts()
 
-    with one_thread():
+    with single_threaded_blas():
         pass
     assert in_thread(inside) == ([1] * len(now()), [2] * len(now()))
-    with one_thread():
+    with single_threaded_blas():
         assert in_thread(inside) == ([1] * len(now()), [2] * len(now()))
         assert set(now()) == {1}
 
@@ -51,7 +51,7 @@ def test_the_last_of_several_gives_the_threads_back():
     first, second, entered = threading.Event(), threading.Event(), threading.Barrier(3, timeout=60)
 
     def stay(until):
-        with one_thread():
+        with single_threaded_blas():
             entered.wait()
             until.wait(60)
 
@@ -67,7 +67,7 @@ def test_the_last_of_several_gives_the_threads_back():
 
 
 def test_limits_set_meanwhile_stay():
-    with one_thread():
+    with single_threaded_blas():
         for library in libraries():
             library.set_num_threads(3)
     assert set(now()) == {3}
@@ -88,7 +88,7 @@ def test_fits_in_several_threads_leave_the_number_of_threads_alone():
     for thread in workers:
         thread.join(120)
     assert len(fits) == 4
-    assert threads.count() == 2
+    assert threads.thread_count() == 2
 
 
 def test_bits_do_not_depend_on_the_thread_that_fits():
@@ -106,7 +106,7 @@ def test_an_interrupt_leaves_no_limit_behind():
         try:
             signal.setitimer(signal.ITIMER_REAL, delay)
             while True:
-                with one_thread():
+                with single_threaded_blas():
                     pass
         except KeyboardInterrupt:
             hits += 1
@@ -130,7 +130,7 @@ def test_a_forked_child_is_not_inside():
     inside, out = threading.Event(), threading.Event()
 
     def stay():
-        with one_thread():
+        with single_threaded_blas():
             inside.set()
             out.wait(60)
 
@@ -140,7 +140,7 @@ def test_a_forked_child_is_not_inside():
     pid = os.fork()
     if pid == 0:
         with threadpool_limits(1):
-            os._exit(10 * threads.count() + (set(thread_counts()) == {1}))
+            os._exit(10 * threads.thread_count() + (set(thread_counts()) == {1}))
     out.set()
     thread.join(60)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 11

@@ -24,7 +24,7 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.loop.consistency import TOLERANCE
+from skpursuit.loop.consistency import CONSISTENCY_TOL
 from skpursuit.loop.run import make_run
 from skpursuit.problem.losses import as_loss
 
@@ -95,7 +95,7 @@ def test_objective_and_predictions_are_those_of_the_coefficients(seed):
     for solver, loss in cases(rng, d)[seed % 10 :: 10]:
         y = targets(rng, n, loss)
         run = make_run(as_design(source), y, solver, "exact", loss, weights, seed)
-        run.go()
+        run.execute()
         result, state = run.result(), run.state
         w = np.zeros(result.coef.shape)
         w[state.support] = state.coef
@@ -108,14 +108,14 @@ def test_objective_and_predictions_are_those_of_the_coefficients(seed):
             assert result.objective <= run.begun.objective, case  # an earlier iterate is returned
             continue
         assert np.array_equal(w, result.coef), case
-        assert np.linalg.norm(told - (z * root if z.ndim == 1 else z)) <= 2 * TOLERANCE * size, case
+        assert np.linalg.norm(told - (z * root if z.ndim == 1 else z)) <= 2 * CONSISTENCY_TOL * size, case
         there, at_zero = (objective(loss, y, point, weights) for point in (z, np.zeros_like(z)))
-        assert abs(result.objective - there) <= 2 * TOLERANCE * (there + at_zero), case
+        assert abs(result.objective - there) <= 2 * CONSISTENCY_TOL * (there + at_zero), case
         assert result.status is not Status.INCONSISTENT, case
 
 
 def test_a_pairwise_step_between_opposite_vertices_keeps_what_it_moves():
-    solver = FrankWolfe(L1Ball(1.0), max_iter=6, step="open-loop", variant="pairwise")
+    solver = FrankWolfe(L1Ball(1.0), max_iter=6, line_search="open-loop", variant="pairwise")
     result = minimize([[1.0]], [0.5], solver, "exact")
     assert result.objective == pytest.approx(0.5 * (result.coef[0] - 0.5) ** 2, rel=1e-12)
 

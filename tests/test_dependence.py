@@ -20,13 +20,13 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.fit.dependence import depend, dependent_columns
+from skpursuit.fit.dependence import are_dependent, dependent_columns
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.loop.run import make_run
-from skpursuit.numerics.remainder import smallest_remainder
-from skpursuit.numerics.stack import Stack
-from skpursuit.numerics.sums import row_norms
-from skpursuit.solvers.pursuit import IN_A_ROW
+from skpursuit.numerics.rank_tolerance import dependence_threshold
+from skpursuit.numerics.row_buffer import RowBuffer
+from skpursuit.numerics.sums import safe_norms_per_row
+from skpursuit.solvers.matching_pursuit import MAX_REJECTIONS
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 SOURCES = (np.ascontiguousarray, np.asfortranarray, csr_array, aslinearoperator)
@@ -69,7 +69,7 @@ def test_a_run_ends_once_its_support_spans_all_columns(seed):
     result = minimize(make(X), labels(rng, n, loss), solver, chosen, loss, sample_weight=weights)
     assert result.status in (Status.OPTIMAL, Status.ZERO_RESIDUAL)
     assert len(result.support) <= rank
-    assert result.n_iter <= rank + IN_A_ROW + 1
+    assert result.n_iter <= rank + MAX_REJECTIONS + 1
     if result.status is Status.OPTIMAL:
         assert len(result.support) == rank
         assert left_over(X, result.support).max() < 1e-9
@@ -88,7 +88,9 @@ def test_all_columns_that_depend_are_found_and_no_others(seed):
     X = np.hstack([kept, inside, outside, np.zeros((n, 1))])
     weights = rng.uniform(0.5, 2.0, n) if seed % 2 else None
     loss = "huber" if seed % 2 else "squared"
-    run = make_run(as_design(X), rng.standard_normal(n), OMP(k, forced=range(k)), "exact", loss, weights)
+    run = make_run(
+        as_design(X), rng.standard_normal(n), OMP(k, always_include=range(k)), "exact", loss, weights
+    )
     found = dependent_columns(run.problem, run.state)
     assert found.tolist() == [*range(k, k + 15), k + 30]
 
@@ -102,12 +104,12 @@ def test_many_columns_are_decided_as_one_is(seed):
     lines = rng.standard_normal((60, k)) @ Q + shares * rng.standard_normal((60, n))
     lost, noise = np.abs(rng.standard_normal(60)) * 1e-9, np.abs(rng.standard_normal(k)) * 1e-8
     lines *= 10.0 ** rng.integers(-160, 160)
-    sizes = row_norms(lines)
-    tiny = smallest_remainder(n, sizes, lost)
+    sizes = safe_norms_per_row(lines)
+    tiny = dependence_threshold(n, sizes, lost)
     one_by_one = [
         orthogonalise(Q, line, *given, noise)[0] is None for line, *given in zip(lines, sizes, tiny)
     ]
-    assert depend(Stack(Q), lines, lost, noise).tolist() == one_by_one
+    assert are_dependent(RowBuffer(Q), lines, lost, noise).tolist() == one_by_one
 
 
 def stops_at(last, record):
@@ -141,7 +143,7 @@ def test_a_classifier_has_no_cliff_at_the_number_of_samples(loss, k):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 1600)), np.arange(40) % 2
     model = PursuitClassifier(loss=loss, n_nonzero_coefs=k).fit(X, y)
-    assert model.n_iter_ <= 40 + IN_A_ROW
+    assert model.n_iter_ <= 40 + MAX_REJECTIONS
     assert model.status_.ok
     assert model.score(X, y) == 1.0
 

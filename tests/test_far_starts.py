@@ -20,7 +20,7 @@ from skpursuit import (
     minimize,
 )
 
-HEURISTICS = ("halving", "halving-random", "greedy", "uniform", "importance", "sketch", "reject")
+HEURISTICS = ("halving", "halving-random", "greedy", "uniform", "importance", "quantized", "reject")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -65,7 +65,7 @@ def test_a_line_search_never_ends_where_the_objective_is_higher(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((4, 6)), rng.poisson(3, 4).astype(float)
     radius = 10 ** rng.uniform(0, 2.5)
-    start = minimize(X, y, FrankWolfe(Simplex(radius), max_iter=1, step="open-loop"), loss="poisson")
+    start = minimize(X, y, FrankWolfe(Simplex(radius), max_iter=1, line_search="open-loop"), loss="poisson")
     z = X[:, 0] * radius
     begun = float(np.sum(np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y))
     result = minimize(X, y, FrankWolfe(Simplex(radius), max_iter=1), "exact", "poisson")
@@ -129,7 +129,9 @@ def test_a_positive_pursuit_that_is_optimal_is_non_negative_least_squares(seed):
     n, d = int(rng.integers(2, 7)), int(rng.integers(2, 14))
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
     X[:, rng.integers(d)] = -X[:, rng.integers(d)]
-    result = minimize(X, y, OMP(d, positive=True, forced=rng.permutation(d)[: int(rng.integers(2))]), "exact")
+    result = minimize(
+        X, y, OMP(d, positive=True, always_include=rng.permutation(d)[: int(rng.integers(2))]), "exact"
+    )
     best = 0.5 * nnls(X, y)[1] ** 2
     assert result.status.ok
     assert result.objective <= best * (1 + 1e-9) + 1e-12

@@ -9,14 +9,15 @@ import sys
 import numpy as np
 import pytest
 
-from skpursuit import OMP, Checkpoint, _files, minimize
+from skpursuit import OMP, Checkpoint, minimize
+from skpursuit import _atomic_files as _files
 
 X = np.random.default_rng(0).standard_normal((40, 30))
 Y = X[:, 3] + 0.1 * X[:, 7]
 
 KILLED = """
 import os, signal, sys
-from skpursuit._files import prepared
+from skpursuit._atomic_files import prepared
 with prepared(sys.argv[1], "half"):
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -44,7 +45,7 @@ def test_the_next_run_removes_what_killed_ones_left(tmp_path):
 
 def test_a_living_writer_keeps_its_file(tmp_path):
     path = tmp_path / "file"
-    with _files.prepared(path, "first") as put:
+    with _files.staged_write(path, "first") as put:
         _files.write_atomically(path, "second")
         assert path.read_text() == "second"
         assert len(list(tmp_path.iterdir())) == 2
@@ -68,7 +69,7 @@ def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
 
 TOO_LARGE = """
 import resource, sys
-from skpursuit._files import write_atomically
+from skpursuit._atomic_files import write_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 write_atomically(sys.argv[1], b"x" * 10**6)
 """

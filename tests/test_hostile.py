@@ -44,7 +44,9 @@ def test_a_child_that_dies_is_one_failure(monkeypatch):
 
 def positive_run(X, y):
     """A reference and a positive pursuit of all columns."""
-    return Reference(Table(X, y)), minimize(X, y, OMP(X.shape[1], positive=True, forced=range(X.shape[1])))
+    return Reference(Table(X, y)), minimize(
+        X, y, OMP(X.shape[1], positive=True, always_include=range(X.shape[1]))
+    )
 
 
 def test_lost_digits_are_judged_by_the_size_of_coefficients():

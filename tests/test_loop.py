@@ -31,7 +31,7 @@ from skpursuit import (
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import MAGIC
 from skpursuit.problem.losses import Squared
-from skpursuit.problem.score import Group
+from skpursuit.problem.scores import GroupNorm
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 90))
@@ -117,7 +117,7 @@ def test_interrupt_writes_the_checkpoint_and_is_raised(tmp_path):
 def test_checkpoint_is_saved_as_time_passes(tmp_path):
     path = tmp_path / "run.ckpt"
     sizes = []
-    run(checkpoint=Checkpoint(path, every=0.0), callback=lambda r: sizes.append(path.exists()))
+    run(checkpoint=Checkpoint(path, interval=0.0), callback=lambda r: sizes.append(path.exists()))
     assert sizes[0] is False
     assert all(sizes[1:])
     assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
@@ -175,11 +175,11 @@ def test_checkpoint_into_no_folder(tmp_path):
         (lambda: OMP(tol=-1.0), ValueError, "at least 0"),
         (lambda: OMP(tol="x"), TypeError, "number"),
         (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
-        (lambda: minimize(X, Y, OMP(forced=[90])), ValueError, "forced"),
-        (lambda: OMP(forced=[1, 1]), ValueError, "forced"),
-        (lambda: OMP(forced=[2.7]), TypeError, "forced"),
-        (lambda: OMP(forced=5), TypeError, "forced"),
-        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, forced=[1, 2])), ValueError, "forced"),
+        (lambda: minimize(X, Y, OMP(always_include=[90])), ValueError, "forced"),
+        (lambda: OMP(always_include=[1, 1]), ValueError, "forced"),
+        (lambda: OMP(always_include=[2.7]), TypeError, "forced"),
+        (lambda: OMP(always_include=5), TypeError, "forced"),
+        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, always_include=[1, 2])), ValueError, "forced"),
         (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "selector must be"),
         (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
         (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
@@ -191,7 +191,7 @@ def test_checkpoint_into_no_folder(tmp_path):
         (lambda: minimize(X, Y, OMP(), random_state=-1), ValueError, "random_state"),
         (lambda: minimize(X, Y, OMP(positive=True), loss="huber"), ValueError, "positive"),
         (lambda: minimize(X, np.sign(Y), OMP(n_nonzero_coefs=2), "gram", "logistic"), ValueError, "gram"),
-        (lambda: Checkpoint("x", every=-1.0), ValueError, "every"),
+        (lambda: Checkpoint("x", interval=-1.0), ValueError, "every"),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -276,7 +276,13 @@ def logistic_slope(result, labels):
 
 @pytest.mark.parametrize(
     "solver",
-    [OMP(4), OMP(4, forced=(3, 1, 7, 2)), OMP(10, max_iter=4), OMP(10, tol=0.02), OMP(4, forced=(5,))],
+    [
+        OMP(4),
+        OMP(4, always_include=(3, 1, 7, 2)),
+        OMP(10, max_iter=4),
+        OMP(10, tol=0.02),
+        OMP(4, always_include=(5,)),
+    ],
     ids=repr,
 )
 def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solver):
@@ -338,8 +344,8 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
 def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
     path = tmp_path / "run.ckpt"
     run(checkpoint=path, callback=lambda r: r.iteration == 4)
-    saved = files.load(path)
-    files.save(path, replace(saved, state=replace(saved.state, **{name: change(saved.state)})))
+    saved = files.load_snapshot(path)
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, **{name: change(saved.state)})))
     content = path.read_bytes()
     with pytest.raises(ValueError, match=rf"run.ckpt does not hold a run.*{words}.*delete it"):
         run(checkpoint=path)
@@ -368,11 +374,11 @@ def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
 def test_a_factor_that_no_run_can_have_is_refused(tmp_path, name, change):
     path = tmp_path / "run.ckpt"
     run(checkpoint=path, callback=lambda r: r.iteration == 4)
-    saved = files.load(path)
+    saved = files.load_snapshot(path)
     part = change(saved.factor.pop(name))
     if part is not None:
         saved.factor[name] = part
-    files.save(path, saved)
+    files.save_snapshot(path, saved)
     content = path.read_bytes()
     with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*factor of its fit.*delete it"):
         run(checkpoint=path)
@@ -401,13 +407,13 @@ def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name,
     path = tmp_path / "run.ckpt"
     solver = FrankWolfe(L1Ball(2.0), 9)
     minimize(X, Y, solver, "gram", checkpoint=path, callback=lambda r: r.iteration == 4)
-    saved = files.load(path)
+    saved = files.load_snapshot(path)
     before = getattr(saved.state, group)
     if group == "move":
         after = before._replace(**{name: change(getattr(before, name))})
     else:
         after = {**before, name: change(before.get(name))}
-    files.save(path, replace(saved, state=replace(saved.state, **{group: after})))
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, **{group: after})))
     content = path.read_bytes()
     with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*delete it"):
         minimize(X, Y, solver, "gram", checkpoint=path)
@@ -426,19 +432,19 @@ def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name,
 )
 def test_a_memory_that_no_sketch_can_have_is_refused(tmp_path, name, change):
     path = tmp_path / "run.ckpt"
-    minimize(X, Y, OMP(6), "sketch", checkpoint=path, callback=lambda r: r.iteration == 2)
-    saved = files.load(path)
+    minimize(X, Y, OMP(6), "quantized", checkpoint=path, callback=lambda r: r.iteration == 2)
+    saved = files.load_snapshot(path)
     memory = {**saved.state.selector_memory, name: change(saved.state.selector_memory.get(name))}
-    files.save(path, replace(saved, state=replace(saved.state, selector_memory=memory)))
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, selector_memory=memory)))
     with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*selector.*delete it"):
-        minimize(X, Y, OMP(6), "sketch", checkpoint=path)
+        minimize(X, Y, OMP(6), "quantized", checkpoint=path)
 
 
 def test_a_cosamp_without_its_memory_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     minimize(X, Y, CoSaMP(3), checkpoint=path)
-    saved = files.load(path)
-    files.save(path, replace(saved, state=replace(saved.state, memory={})))
+    saved = files.load_snapshot(path)
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, memory={})))
     with pytest.raises(ValueError, match=r"does not hold a run.*remembers.*delete it"):
         minimize(X, Y, CoSaMP(3), checkpoint=path)
 
@@ -550,4 +556,4 @@ def test_losses_are_told_apart_by_functions_and_cycles_do_no_harm(tmp_path):
 
 def test_scores_of_groups_do_not_lose_small_rows():
     g = np.array([[3e-200, 4e-200], [3e150, 4e150], [0.0, 0.0]])
-    np.testing.assert_allclose(Group().of(g), [5e-200, 5e150, 0.0])
+    np.testing.assert_allclose(GroupNorm().of(g), [5e-200, 5e150, 0.0])

@@ -386,7 +386,7 @@ def test_multinomial_takes_labels_as_floats():
     loss = Multinomial()
     np.testing.assert_array_equal(loss.value(y.astype(float), z), loss.value(y, z))
     np.testing.assert_array_equal(loss.residual(y.astype(float), z), loss.residual(y, z))
-    assert loss.outputs(np.array([0.0, 3.0, 1.0])) == (4,)
+    assert loss.prediction_shape(np.array([0.0, 3.0, 1.0])) == (4,)
 
 
 @pytest.mark.parametrize(

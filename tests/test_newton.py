@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, GraSP, Huber, as_design, datasets, minimize
-from skpursuit.fit import descent
-from skpursuit.fit.curvature import bend_of, second_derivatives
+from skpursuit.fit import newton_loop as descent
+from skpursuit.fit.hessian import factorize_hessian, second_derivatives
 from skpursuit.fit.newton import Newton
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
@@ -26,7 +26,7 @@ def test_coupled_curvature_is_the_hessian_on_the_support(density, weighted):
     H = np.einsum("is,sab,js->aibj", A, rows, A).reshape(m * k, m * k) + 0.1 * np.eye(m * k)
     g = rng.standard_normal((k, m))
     expected = np.linalg.solve(H, g.T.ravel()).reshape(m, k).T
-    bend, _ = bend_of(second_derivatives(problem, A, z, problem.curvature(z)), np.full(k, 0.1))
+    bend, _ = factorize_hessian(second_derivatives(problem, A, z, problem.curvature(z)), np.full(k, 0.1))
     np.testing.assert_allclose(bend.solve(g), expected, rtol=1e-9)
 
 

@@ -67,7 +67,7 @@ def takes(name):
 
 
 def use(name, **given):
-    if name == "PursuitSelector" and "cv" in given:
+    if name == "PursuitFeatureSelector" and "cv" in given:
         given["n_features_to_select"] = "cv"
     thing = getattr(skpursuit, name)(**given)
     if hasattr(thing, "fit"):
@@ -119,8 +119,8 @@ def test_what_is_needed_is_enough(name, tmp_path, monkeypatch):
         (skpursuit.PursuitRegressorCV(scoring="gcv"), "'gcv' is not a valid scoring value"),
         (skpursuit.PursuitClassifier(multi_class="all"), "'ovr', 'ovr_shared', 'multinomial'"),
         (skpursuit.PursuitClassifier(class_weight={-1: -2.0}), "class_weight must have numbers"),
-        (skpursuit.PursuitSelector(n_resamples=2, threshold=0.5), r"in the range \(0.5, 1.0\]"),
-        (skpursuit.PursuitSelector(loss="none"), "unknown loss"),
+        (skpursuit.PursuitFeatureSelector(n_resamples=2, threshold=0.5), r"in the range \(0.5, 1.0\]"),
+        (skpursuit.PursuitFeatureSelector(loss="none"), "unknown loss"),
     ],
     ids=repr,
 )
@@ -143,10 +143,10 @@ def test_flags_are_true_or_false():
 def test_numbers_of_any_real_kind_are_taken():
     for number in (np.float32(0.5), np.float64(0.5), 1, np.int8(1)):
         skpursuit.OMP(tol=number, ridge=number)
-        skpursuit.SuccessiveHalving(budget=number, finish=number)
+        skpursuit.SuccessiveHalving(budget=number, exact_fraction=number)
         skpursuit.Stability(rows=number)
     for count in (3, np.int64(3), np.uint8(3)):
-        assert skpursuit.minimize(X, Y, skpursuit.OMP(count, forced=np.array([1, 2]))).n_iter == 1
+        assert skpursuit.minimize(X, Y, skpursuit.OMP(count, always_include=np.array([1, 2]))).n_iter == 1
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_the_last_scores_are_those_of_the_answer(selector):
     again = ask(selector, X, r, seed=1)
     assert course.answer.indices.tolist() == again.indices.tolist() == [course.scores[-1].argmax()]
     np.testing.assert_allclose(course.scores[-1, again.indices], np.abs(again.estimates), rtol=1e-12)
-    assert np.isinf(course.fell).all()
+    assert np.isinf(course.dropped_at).all()
 
 
 @pytest.mark.parametrize("order", ["energy", "random"])
@@ -65,8 +65,10 @@ def test_columns_fall_by_halves(order):
     course = race(trace, SuccessiveHalving(order), X, r, seed=1)
     assert [left for _, left in course.rounds] == [12, 6, 3, 1]
     for rows, left in course.rounds:
-        assert np.count_nonzero(course.fell > rows) == left
-    np.testing.assert_allclose(course.scores[-1, np.isinf(course.fell)], np.abs(X.T @ r).max(), rtol=1e-10)
+        assert np.count_nonzero(course.dropped_at > rows) == left
+    np.testing.assert_allclose(
+        course.scores[-1, np.isinf(course.dropped_at)], np.abs(X.T @ r).max(), rtol=1e-10
+    )
 
 
 def test_bad_arguments_are_named():
@@ -98,7 +100,7 @@ def test_a_selector_of_ones_own_is_followed_by_its_rounds():
     course = race(trace, mine, X, r)
     assert course.rows.tolist() == [5, 9.5, 20, 30]
     assert course.rounds == [(9.5, 2), (30, 1)]
-    assert course.fell[[3, 7, 9, 11]].tolist() == [20, np.inf, 30, 9.5]  # 9 had come back
+    assert course.dropped_at[[3, 7, 9, 11]].tolist() == [20, np.inf, 30, 9.5]  # 9 had come back
     assert course.scores[0].tolist() == every.tolist()  # absolute values
     assert course.scores[1, 7] == 2
     assert np.isnan(course.scores[1, 9])

@@ -78,7 +78,7 @@ def test_positive_fits_have_the_same_bits_in_all_units_of_the_columns():
         rng = np.random.default_rng(seed)
         n, d = int(rng.integers(2, 20)), int(rng.integers(2, 50))
         X, y, powers = rng.standard_normal((n, d)), rng.standard_normal(n), rng.integers(-30, 31, d)
-        solver = OMP(d, positive=True, forced=range(d))
+        solver = OMP(d, positive=True, always_include=range(d))
         expected, found = minimize(X, y, solver).coef, minimize(np.ldexp(X, powers), y, solver).coef
         np.testing.assert_array_equal(np.ldexp(found, powers), expected)
 
@@ -106,7 +106,7 @@ def test_positive_fits_end_however_often_columns_come_and_go(seed, n, d, most):
 
 def test_forced_columns_come_first_and_stay():
     X, y = RNG.standard_normal((30, 12)), RNG.standard_normal(30)
-    result = minimize(X, y, OMP(n_nonzero_coefs=5, forced=[7, 2]))
+    result = minimize(X, y, OMP(n_nonzero_coefs=5, always_include=[7, 2]))
     assert result.support[:2].tolist() == [7, 2]
     assert len(result.support) == 5
     np.testing.assert_allclose(result.coef[result.support], least_squares(X, y, result.support), atol=1e-10)

@@ -19,7 +19,7 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.problem.losses import LOSSES, as_loss
-from skpursuit.solvers import SOLVERS, solver_kind, solver_names
+from skpursuit.solvers import SOLVERS, solver_class, solver_names
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 12))
@@ -28,39 +28,39 @@ Y = X[:, 3] - 2 * X[:, 7] + 0.1 * RNG.standard_normal(60)
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_what_a_solver_can_do_is_what_it_has_parameters_for(name):
-    kind = solver_kind(name)
+    kind = solver_class(name)
     has = {part.name for part in fields(kind)}
-    assert kind.has_sparsity == ("n_nonzero_coefs" in has)
-    assert kind.can_ridge == ("ridge" in has)
-    assert kind.can_force_columns == ("forced" in has)
+    assert kind.takes_sparsity == ("n_nonzero_coefs" in has)
+    assert kind.supports_ridge == ("ridge" in has)
+    assert kind.supports_forced == ("forced" in has)
 
 
 def test_parameters_become_the_solver_a_name_stands_for():
     given = {
         "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "forced": (2,), "ridge": 0.1
     }  # fmt: skip
-    assert {name: solver_kind(name).from_parameters(**given) for name in SOLVERS} == {
-        "omp": OMP(3, 0.5, max_iter=7, forced=(2,), ridge=0.1),
+    assert {name: solver_class(name).from_parameters(**given) for name in SOLVERS} == {
+        "omp": OMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
         "mp": MatchingPursuit(3, 0.5, max_iter=7),
         "cosamp": CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
         "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
-        "fw": FrankWolfe(L1Ball(1.0), max_iter=7, tol=0.5),
+        "fw": FrankWolfe(L1Ball(1.0), max_iter=7, gap_tol=0.5),
         "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
     }
-    assert solver_kind("mp").from_parameters(max_iter=None) == MatchingPursuit()
+    assert solver_class("mp").from_parameters(max_iter=None) == MatchingPursuit()
 
 
 def test_names_by_ability():
-    assert solver_names(lambda kind: kind.can_force_columns) == ["omp"]
-    assert solver_names(lambda kind: kind.has_sparsity) == ["omp", "mp", "cosamp", "grasp", "sp"]
-    assert solver_kind(OMP(2)) is OMP
+    assert solver_names(lambda kind: kind.supports_forced) == ["omp"]
+    assert solver_names(lambda kind: kind.takes_sparsity) == ["omp", "mp", "cosamp", "grasp", "sp"]
+    assert solver_class(OMP(2)) is OMP
 
 
 def test_forced_columns_come_beside_the_number_of_columns():
-    assert OMP(2, forced=(5,)).forcing((9,)) == OMP(3, forced=(9, 5))
-    assert OMP(tol=1.0).forcing((9,)) == OMP(tol=1.0, forced=(9,))
+    assert OMP(2, always_include=(5,)).with_forced((9,)) == OMP(3, always_include=(9, 5))
+    assert OMP(tol=1.0).with_forced((9,)) == OMP(tol=1.0, always_include=(9,))
     with pytest.raises(TypeError, match="CoSaMP cannot force columns"):
-        CoSaMP(2).forcing((9,))
+        CoSaMP(2).with_forced((9,))
 
 
 @pytest.mark.parametrize("name", LOSSES)

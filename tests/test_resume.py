@@ -35,12 +35,12 @@ CASES = {
     "positive": (np.abs(X), np.abs(Y), OMP(12, positive=True), {}),
     "several targets": (X, np.stack([Y, LABELS, Y**2], axis=1), OMP(12), {}),
     "weights": (X, Y, OMP(12), {"sample_weight": WEIGHTS}),
-    "forced": (X, Y, OMP(12, forced=(31, 2)), {}),
+    "forced": (X, Y, OMP(12, always_include=(31, 2)), {}),
     "logistic": (X, LABELS, OMP(8, ridge=0.1), {"loss": "logistic"}),
     "logistic with weights": (
         X,
         LABELS,
-        OMP(8, ridge=0.1, forced=(31, 2)),
+        OMP(8, ridge=0.1, always_include=(31, 2)),
         {"loss": "logistic", "sample_weight": WEIGHTS},
     ),
     "multinomial": (X, np.arange(N) % 3, OMP(5, ridge=0.1), {"loss": Multinomial()}),
@@ -101,18 +101,18 @@ def test_a_factor_is_rebuilt_to_the_same_bits(weighted, keeps_columns):
     for column in columns:
         factor = factor.add(column, 1e-12, rest, keep_dependent=not keeps_columns) or factor
     kept = columns if not keeps_columns else factor.columns.rows
-    assert set(factor.counts) == ({0, 1, 2} if not keeps_columns else {1, 2})
-    numbers = {name: part.copy() for name, part in factor.numbers().items()}
-    empty.check_numbers(numbers, len(kept))
-    again = empty.rebuilt(numbers, kept.copy())
+    assert set(factor.pass_counts) == ({0, 1, 2} if not keeps_columns else {1, 2})
+    numbers = {name: part.copy() for name, part in factor.checkpoint_arrays().items()}
+    empty.check_arrays(numbers, len(kept))
+    again = empty.replay(numbers, kept.copy())
     assert again.Q.rows.tobytes() == factor.Q.rows.tobytes()
     assert again.triangle().tobytes() == factor.triangle().tobytes()
     scaled = kept * (np.sqrt(WEIGHTS) if weighted else 1.0)
     np.testing.assert_allclose(factor.triangle().T @ factor.Q.rows, scaled, atol=1e-11)
     one_more = np.random.default_rng(4).standard_normal(N)
     grown, grown_again = factor.add(one_more, 0.0, rest), again.add(one_more, 0.0, rest)
-    for name, part in grown.numbers().items():
-        assert part.tobytes() == grown_again.numbers()[name].tobytes()
+    for name, part in grown.checkpoint_arrays().items():
+        assert part.tobytes() == grown_again.checkpoint_arrays()[name].tobytes()
 
 
 def test_two_factors_that_grow_from_one_do_not_share_what_is_new():

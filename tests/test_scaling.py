@@ -39,9 +39,9 @@ SOLVERS = {
     "fw": lambda radius: FrankWolfe(L1Ball(radius), max_iter=15),
     "fw-pairwise": lambda radius: FrankWolfe(L1Ball(radius), max_iter=15, variant="pairwise"),
     "fw-simplex": lambda radius: FrankWolfe(Simplex(radius), max_iter=15, variant="away"),
-    "fw-steps": lambda radius: FrankWolfe(L1Ball(radius), 15, step="backtracking", variant="blended"),
+    "fw-steps": lambda radius: FrankWolfe(L1Ball(radius), 15, line_search="backtracking", variant="blended"),
 }
-SELECTORS = ("auto", "exact", "gram", "certified", "greedy", "halving", "sketch")
+SELECTORS = ("auto", "exact", "gram", "certified", "greedy", "halving", "quantized")
 LOSSES = ("squared", "huber", "quantile", "logistic", "poisson")
 
 
@@ -137,15 +137,15 @@ def test_the_drop_in_does_not_depend_on_the_scale(x, y):
         np.testing.assert_allclose(np.ldexp(got, x - y), wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("selector", ["exact", "certified", "sketch", "greedy", "halving"])
+@pytest.mark.parametrize("selector", ["exact", "certified", "quantized", "greedy", "halving"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_checking_sizes_reads_nothing_more(selector, order):
     """A run reads beforehand what preparing X and checking that it is finite reads."""
     X, y = made(np.random.default_rng(0), "squared", 200, 50)
     X = np.asarray(X * 1e20, order=order)
     run = make_run(as_design(X, check=False), y, OMP(3), selector, "squared")
-    if selector in ("certified", "sketch"):  # which refuse NaN themselves
-        assert not run.problem.design.kept.norms
+    if selector in ("certified", "quantized"):  # which refuse NaN themselves
+        assert not run.problem.design.caches.norms
     before = as_design(X, check=False)
     prepare(run.selector, before)
     check_finite(before)

@@ -5,14 +5,14 @@ import errno
 import numpy as np
 import pytest
 
-from skpursuit.numerics import stack
-from skpursuit.numerics.stack import Stack
+from skpursuit.numerics import row_buffer as stack
+from skpursuit.numerics.row_buffer import RowBuffer
 
 
 @pytest.mark.parametrize("limit", [np.inf, 3 * 1000 * 8])
 def test_earlier_stacks_keep_their_rows(limit):
     rows = np.random.default_rng(0).standard_normal((40, 1000))
-    stacks = [Stack(rows[:0], limit=limit)]
+    stacks = [RowBuffer(rows[:0], limit=limit)]
     for row in rows:
         stacks.append(stacks[-1].extend(row[None]))
     other = stacks[20].extend(rows[:2])  # a second extension of the same stack
@@ -30,4 +30,4 @@ def test_a_disk_without_room(monkeypatch):
 
     monkeypatch.setattr(stack.os, "posix_fallocate", full, raising=False)
     with pytest.raises(OSError, match=r"no room for 512,000 bytes .* set TMPDIR"):
-        Stack(np.empty((0, 1000)), limit=100).extend(np.ones((1, 1000)))
+        RowBuffer(np.empty((0, 1000)), limit=100).extend(np.ones((1, 1000)))

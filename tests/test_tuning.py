@@ -24,12 +24,12 @@ def executed(text):
 
 
 def test_the_file_is_what_the_writer_writes_for_its_values():
-    values = asdict(tuning.PRICES) | {name: getattr(tuning, name) for name in BESIDE}
+    values = asdict(tuning.COSTS) | {name: getattr(tuning, name) for name in BESIDE}
     assert costs.written(TEXT, values) == TEXT
 
 
 def test_written_prices_are_read_back_and_the_rest_stays():
-    given = {name: 1.25 * (i + 1) for i, name in enumerate(asdict(tuning.PRICES))} | {"LOAD_KERNELS": 1e-4}
+    given = {name: 1.25 * (i + 1) for i, name in enumerate(asdict(tuning.COSTS))} | {"LOAD_KERNELS": 1e-4}
     before, after = executed(TEXT), executed(costs.written(TEXT, given))
     assert asdict(after["PRICES"]) == {n: float(f"{v:.2g}") for n, v in given.items() if n != "LOAD_KERNELS"}
     assert after["LOAD_KERNELS"] == 1e-4

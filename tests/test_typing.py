@@ -21,7 +21,7 @@ PursuitRegressor(coefficients=3)
 from skpursuit import Nothing
 """
 SAID = {
-    "4: note": 'Revealed type is "skpursuit.solvers.pursuit.OMP"',
+    "4: note": 'Revealed type is "skpursuit.solvers.matching_pursuit.OMP"',
     "5: note": 'Revealed type is "int"',
     "6: note": 'Revealed type is "skpursuit.estimators.regressor.PursuitRegressor"',
     "7: error": 'Argument "n_nonzero_coefs" to "OMP" has incompatible type "str"; expected "int | None"',

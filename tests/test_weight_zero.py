@@ -29,12 +29,12 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.problem.losses.multinomial import Multinomial
-from skpursuit.selectors import NAMES as SELECTORS
+from skpursuit.selectors import SELECTORS as SELECTORS
 from tests.support.data import with_intercept
 
 SOLVERS = (
     OMP(3),
-    OMP(3, forced=(1,)),
+    OMP(3, always_include=(1,)),
     OMP(tol=1e-3),
     MatchingPursuit(3, max_iter=6),
     CoSaMP(2, max_iter=5),
@@ -121,7 +121,7 @@ def check_solver(seed):
         loss = "poisson"
     if loss == "squared" and source == "intercept":  # squared loss weights columns, and centres them instead
         source = "C"
-    if loss != "squared" and solver.can_ridge:  # without it separable classes have no best fit
+    if loss != "squared" and solver.supports_ridge:  # without it separable classes have no best fit
         solver = replace(solver, ridge=0.1)
     X, z, weights, absent = data(rng, 1e30 if source == "float32" else 1e90)
     y = targets(rng, loss, z, absent)

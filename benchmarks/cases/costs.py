@@ -71,7 +71,7 @@ def codes_of_x(quick, seconds):
     codes = seconds(lambda: design.codes().estimate(y))
     target = (seconds(lambda: design.codes().estimate(X[:, :3].copy())) - codes) / 2
     way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
-    path = seconds(lambda: design.codes().following(way)()) / 48
+    path = seconds(lambda: design.codes().start_path_product(way)()) / 48
     names = "build", "fine", "codes", "target", "path"
     return {name: cost * per_entry for name, cost in zip(names, (build, fine, codes, target, path))}
 
@@ -101,7 +101,7 @@ def costs(o):
     loading = {"LOAD_KERNELS": min(float(run.stdout) for run in runs)}
     measured = products(o.quick, seconds) | codes_of_x(o.quick, seconds) | steps(o.repeats) | loading
     for name, value in measured.items():
-        present = getattr(tuning, name) if name.isupper() else getattr(tuning.PRICES, name)
+        present = getattr(tuning, name) if name.isupper() else getattr(tuning.COSTS, name)
         print(f"{name:<16}{value:12.4g}   {present:g} in the file")
     if o.write:
         # A step may come out faster than an exact one, which no cost can express.

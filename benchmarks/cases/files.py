@@ -24,7 +24,7 @@ from common import Mismatch, Race, signal, sized
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.data.memory import as_bytes
+from skpursuit.data.memory_budget import as_bytes
 
 K = 50
 

@@ -36,7 +36,7 @@ first = answer()
 print(first - min(answer() for _ in range(3)))
 """
 PAPER = ("greedy", "uniform", "importance", "halving", "halving-random", "reject")
-CALLS = {name: f"select({name!r})" for name in (*PAPER, "lucb", "sketch", "certified")}
+CALLS = {name: f"select({name!r})" for name in (*PAPER, "lucb", "quantized", "certified")}
 CALLS |= {f"coder, {s}, {m} signals": f"code({s!r}, {m})" for m in (2000, 100) for s in ("omp", "cosamp")}
 
 

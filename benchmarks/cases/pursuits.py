@@ -26,7 +26,10 @@ from skpursuit import OMP, CoSaMP, FrankWolfe, Greedy, as_design, minimize
 
 N, D, K = 5000, 10_000, 50
 SELECTORS = {
-    **{name: name for name in ("exact", "certified", "gram", "auto", "sketch", "halving", "halving-random")},
+    **{
+        name: name
+        for name in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")
+    },
     "greedy 2%": Greedy(stop=sk.Stability(0.02)),
     "greedy 5%": Greedy(stop=sk.Stability(0.05)),
     "uniform": "uniform",

@@ -27,9 +27,9 @@ def frank_wolfe(rng, table):
     solver = sk.FrankWolfe(
         kind(radius),
         max_iter=int(rng.choice([1, 6, 40, 120])),
-        step=str(rng.choice(["exact", "open-loop", "backtracking"])),
+        line_search=str(rng.choice(["exact", "open-loop", "backtracking"])),
         variant=str(rng.choice(["vanilla", "away", "pairwise", "blended"])),
-        tol=float(norm(ref.b) ** 2) * 1e-6 if rng.random() < 0.3 and norm(ref.b) < 1e100 else None,
+        gap_tol=float(norm(ref.b) ** 2) * 1e-6 if rng.random() < 0.3 and norm(ref.b) < 1e100 else None,
         lazy=bool(rng.random() < 0.2),
     )
     selector = draw_selector(rng, quadratic=loss == "squared")[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import skpursuit as sk
-from skpursuit.loop.consistency import TOLERANCE
+from skpursuit.loop.consistency import CONSISTENCY_TOL
 
 from . import checks, replays
 from .reference import EPS, LD, Reference, judge_choice, norm
@@ -131,7 +131,7 @@ def lost_its_way(ref, result):
     """
     w = result.coef.astype(LD)
     rounding = 8 * (ref.rows + len(result.support) + 16) * EPS * checks.coef_reach(ref, w)
-    allowed = TOLERANCE * (norm(ref.A @ w) + norm(ref.b))
+    allowed = CONSISTENCY_TOL * (norm(ref.A @ w) + norm(ref.b))
     if rounding > allowed:
         return []
     share = float(rounding / allowed)
@@ -248,7 +248,7 @@ def gradient_pursuit(rng, table):
     if rng.random() < 0.15:
         forced = tuple(int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False))
     tol = float(rng.choice([1e-6, 1e-2])) if rng.random() < 0.2 else None
-    solver = sk.OMP(k, tol=tol, ridge=ridge, forced=forced)
+    solver = sk.OMP(k, tol=tol, ridge=ridge, always_include=forced)
     _, selector, proven = draw_selector(rng, quadratic=False)
     result = minimize(table, solver, selector, loss)
     ref = Reference(table, loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import skpursuit as sk
-from skpursuit.selectors import Absolute, Group, Query, Signed, as_selector
+from skpursuit.selectors import Absolute, GroupNorm, Query, Signed, as_selector
 
 from .reference import LD, Reference, judge_choice
 from .tables import hand_over
@@ -30,10 +30,10 @@ HEURISTIC = {
     "halving-random": lambda: "halving-random",
     "halving rich": lambda: sk.SuccessiveHalving(budget=3.0),
     "halving doubling": lambda: sk.SuccessiveHalving(doubling=True, budget=0.05),
-    "halving paper": lambda: sk.SuccessiveHalving(finish=0.0, order="random"),
+    "halving paper": lambda: sk.SuccessiveHalving(exact_fraction=0.0, order="random"),
     "reject": lambda: sk.SuccessiveReject(budget=0.3),
-    "sketch": lambda: "sketch",
-    "sketch short": lambda: sk.Sketch(last=1),
+    "quantized": lambda: "quantized",
+    "sketch short": lambda: sk.Quantized(max_recomputed=1),
 }
 
 
@@ -75,7 +75,7 @@ def select(rng, table):
     off = np.flatnonzero(rng.random(d) < rng.choice([0.0, 0.3, 1.0], p=[0.6, 0.35, 0.05]))
     name, selector, proven = draw_selector(rng, quadratic=False, exact=0.6)
     selector = as_selector(selector)
-    ask = {"absolute": Absolute(), "signed": Signed(), "group": Group()}[score]
+    ask = {"absolute": Absolute(), "signed": Signed(), "group": GroupNorm()}[score]
     ordered = bool(rng.random() < 0.6)
     table.notes["call"] = (
         f"{selector!r}.select(as_design(X), Query(r, {k}, {ask!r}, {off.tolist()}, ordered={ordered})), "

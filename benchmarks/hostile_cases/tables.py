@@ -288,7 +288,7 @@ def design(rng, table):
 def used_again(rng, table):
     design(rng, table)
     before = Table(table.X, table.y)
-    for selector in rng.choice(["exact", "gram", "certified", "halving", "greedy", "sketch"], 2):
+    for selector in rng.choice(["exact", "gram", "certified", "halving", "greedy", "quantized"], 2):
         try:
             y = np.nan_to_num(before.y) + rng.standard_normal(len(before.y))
             skpursuit.minimize(table.given, y, skpursuit.OMP(1), str(selector), random_state=0)

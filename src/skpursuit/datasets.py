@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skpursuit.parameters import check_count, check_number
 
-Array = NDArray[Any]
+AnyArray = NDArray[Any]
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 # Entries drawn at a time: the block is still in the cache when its squares are summed.
@@ -22,7 +22,7 @@ _BLOCK = 1 << 15
 
 def make_sparse_signal(
     n: int, d: int, k: int, snr: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
-) -> tuple[Array, Array, Array]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Noisy combination of k columns of a Gaussian matrix.
 
     The columns of X have unit norm. The k coefficients at random positions are N(0, 1) pushed away from
@@ -60,7 +60,7 @@ def make_sparse_signal(
 
 def make_logistic_signal(
     n: int, d: int, k: int, strength: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
-) -> tuple[Array, Array, Array]:
+) -> tuple[AnyArray, AnyArray, AnyArray]:
     """Labels -1 and +1 drawn from a sparse logistic model.
 
     X and the positions are those of ``make_sparse_signal``; the coefficients are scaled so that the root mean
@@ -103,19 +103,19 @@ def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, n
     return n, d, k, kind
 
 
-def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[AnyArray, AnyArray]:
     positions = rng.choice(d, size=k, replace=False)
     values = rng.standard_normal(k)
     return positions, values + np.copysign(0.1, values)
 
 
-def _dense(d: int, positions: Array, values: Array, dtype: np.dtype[Any]) -> Array:
+def _dense(d: int, positions: AnyArray, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
     w = np.zeros(d, dtype)
     w[positions] = values
     return w
 
 
-def _unit_columns(n: int, d: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def _unit_columns(n: int, d: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AnyArray:
     """Gaussian matrix with columns of unit norm, drawn and scaled in place."""
     X = np.empty((n, d), dtype)
     squares = np.zeros(d)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-MOST_COUNTED = 2**63 - 1
-MOST_SHOWN = 80  # characters of a value in a message
+MAX_INT64 = 2**63 - 1
+MAX_REPR_LENGTH = 80  # characters of a value in a message
 
 
 def check_count(name: str, value: Any, optional: bool = True, least: int = 1) -> None:
@@ -24,11 +24,11 @@ def check_count(name: str, value: Any, optional: bool = True, least: int = 1) ->
     if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number{_or_none(optional)}, got {shown(value)}")
+        raise TypeError(f"{name} must be a whole number{_or_none(optional)}, got {short_repr(value)}")
     if int(value) < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(value)}")
-    if int(value) > MOST_COUNTED:
-        raise ValueError(f"{name} must be at most {MOST_COUNTED}, got {shown(value)}")
+        raise ValueError(f"{name} must be at least {least}, got {short_repr(value)}")
+    if int(value) > MAX_INT64:
+        raise ValueError(f"{name} must be at most {MAX_INT64}, got {short_repr(value)}")
 
 
 def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bool = False) -> None:
@@ -36,16 +36,16 @@ def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bo
     if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number{_or_none(optional)}, got {shown(value)}")
+        raise TypeError(f"{name} must be a number{_or_none(optional)}, got {short_repr(value)}")
     number = _as_float(value)
     low, high = (float(end) for end in interval[1:-1].split(","))
     above = low <= number if interval[0] == "[" else low < number
     below = number <= high if interval[-1] == "]" else number < high
     if not (above and below):
-        raise ValueError(f"{name} must be {_in_words(interval)}, got {shown(value)}")
+        raise ValueError(f"{name} must be {_in_words(interval)}, got {short_repr(value)}")
 
 
-def check_size(name: str, value: Any, optional: bool = True) -> None:
+def check_nonnegative(name: str, value: Any, optional: bool = True) -> None:
     """Refuse anything but a finite number of at least 0 (or None)."""
     check_number(name, value, "[0, inf)", optional)
 
@@ -53,27 +53,27 @@ def check_size(name: str, value: Any, optional: bool = True) -> None:
 def check_flag(name: str, value: Any) -> None:
     """Refuse anything but True and False: text such as "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise TypeError(f"{name} must be True or False, got {short_repr(value)}")
 
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Refuse anything but one of the known names."""
     options = ", ".join(known)
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {options}, got {shown(value)}")
+        raise TypeError(f"{name} must be one of {options}, got {short_repr(value)}")
     if value not in known:
-        raise ValueError(f"{name} must be one of {options}, got {shown(value)}")
+        raise ValueError(f"{name} must be one of {options}, got {short_repr(value)}")
 
 
 def check_indices(name: str, value: Any) -> None:
     """Refuse anything but a collection of distinct whole numbers of at least 0."""
     listed = isinstance(value, (Collection, np.ndarray)) and not isinstance(value, (str, bytes))
     if not listed or getattr(value, "ndim", 1) != 1:
-        raise TypeError(f"{name} must be a list of column numbers, got {shown(value)}")
+        raise TypeError(f"{name} must be a list of column numbers, got {short_repr(value)}")
     if any(isinstance(j, (bool, np.bool_)) or not isinstance(j, Integral) for j in value):
-        raise TypeError(f"{name} must hold whole numbers, got {shown(value)}")
+        raise TypeError(f"{name} must hold whole numbers, got {short_repr(value)}")
     if any(j < 0 for j in value) or len({int(j) for j in value}) < len(value):
-        raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {shown(value)}")
+        raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {short_repr(value)}")
 
 
 def check_seed(name: str, value: Any) -> None:
@@ -82,7 +82,7 @@ def check_seed(name: str, value: Any) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(
-            f"{name} must be None, a whole number or a RandomState or a Generator, got {shown(value)}"
+            f"{name} must be None, a whole number or a RandomState or a Generator, got {short_repr(value)}"
         )
     if value < 0:
         raise ValueError(f"{name} must be at least 0, got {value}")
@@ -103,7 +103,7 @@ def seed_of(random_state: Any) -> int:
 def check_function(name: str, value: Any) -> None:
     """Refuse anything but a function (or None)."""
     if not (value is None or callable(value)):
-        raise TypeError(f"{name} must be a function or None, got {shown(value)}")
+        raise TypeError(f"{name} must be a function or None, got {short_repr(value)}")
 
 
 def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -> None:
@@ -113,22 +113,24 @@ def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -
     missing = [method for method in methods if not hasattr(value, method)]
     if missing:
         raise TypeError(
-            f"{name} must be an object such as {example}, got {shown(value)}, without {', '.join(missing)}"
+            f"{name} must be an object such as {example}, got {short_repr(value)}, without {', '.join(missing)}"
         )
 
 
 def check_instance(name: str, value: Any, kind: type, example: str) -> None:
     """Refuse an object of another kind."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be an object such as {example}, got {shown(value)}")
+        raise TypeError(f"{name} must be an object such as {example}, got {short_repr(value)}")
 
 
 def check_path(name: str, value: Any) -> None:
     """Refuse what cannot be the path of a file."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
-        raise TypeError(f"{name} must be the path of a file, got {shown(value)}")
+        raise TypeError(f"{name} must be the path of a file, got {short_repr(value)}")
     if "\0" in os.fspath(value):
-        raise ValueError(f"{name} holds a NUL character, which no file name can have, got {shown(value)}")
+        raise ValueError(
+            f"{name} holds a NUL character, which no file name can have, got {short_repr(value)}"
+        )
 
 
 def check_unmasked(**given: Any) -> None:
@@ -152,10 +154,10 @@ def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """The value in one short line of a message."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 4]} ..."
+    return text if len(text) <= MAX_REPR_LENGTH else f"{text[: MAX_REPR_LENGTH - 4]} ..."
 
 
 def _as_float(value: Any) -> float:

@@ -27,7 +27,7 @@ CEILING = 1.75  # in units of the exact top score; early estimates of sampled ro
 
 
 @dataclass(frozen=True)
-class Course:
+class RaceTrace:
     """How the scores of all columns went during one selection.
 
     Attributes
@@ -45,12 +45,12 @@ class Course:
 
     rows: Floats
     scores: Floats
-    fell: Floats
+    dropped_at: Floats
     rounds: Sequence[tuple[float, int]]
     answer: Any
 
 
-def trace(selector: Selector, design: Design, query: Query) -> Course:
+def trace(selector: Selector, design: Design, query: Query) -> RaceTrace:
     """Follow one selection by a selector that has `rounds`."""
     name = type(selector).__name__
     if selector.rounds is None:
@@ -67,7 +67,7 @@ def trace(selector: Selector, design: Design, query: Query) -> Course:
     fell = np.where(running.any(axis=0), np.append(rows, np.inf)[ends], 0.0)
     counts = [design.shape[1], *running.sum(axis=1).tolist()]
     rounds = [(used, now) for used, before, now in zip(rows.tolist(), counts, counts[1:]) if now < before]
-    return Course(rows, scores, fell, rounds, selector.select(design, _again(query)))
+    return RaceTrace(rows, scores, fell, rounds, selector.select(design, _again(query)))
 
 
 def _again(query: Query) -> Query:
@@ -128,7 +128,7 @@ def plot_race(
     for axes, selector in zip(panels, chosen):
         course = trace(selector, design.for_run(), Query(r, rng=np.random.default_rng(random_state)))
         _draw(axes, course, exact / (exact.max() or 1.0), exact.max() or 1.0, design.shape)
-        write(axes.set_title("", loc="left", fontsize=12, fontweight="bold"), selector.title)
+        write(axes.set_title("", loc="left", fontsize=12, fontweight="bold"), selector.plot_title)
     for axes in panels[len(chosen) :]:
         axes.set_visible(False)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
@@ -138,7 +138,7 @@ def plot_race(
     return figure
 
 
-def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[int, int]) -> None:
+def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple[int, int]) -> None:
     """One panel."""
     from matplotlib.collections import LineCollection
 
@@ -167,15 +167,15 @@ def _draw(axes: Any, course: Course, exact: Floats, unit: float, shape: tuple[in
     axes.set(xscale="log", xlim=(START, shape[0] * 1.25), ylim=(0, CEILING))
 
 
-def _path(course: Course, j: int, unit: float) -> Floats:
+def _path(course: RaceTrace, j: int, unit: float) -> Floats:
     """Line of one column: (rows, score) until it is dropped."""
-    run = (course.rows <= course.fell[j]) & np.isfinite(course.scores[:, j])
+    run = (course.rows <= course.dropped_at[j]) & np.isfinite(course.scores[:, j])
     return np.column_stack([course.rows[run], course.scores[run, j] / unit])
 
 
-def _mark_falls(axes: Any, course: Course, paths: dict[int, Floats]) -> None:
+def _mark_falls(axes: Any, course: RaceTrace, paths: dict[int, Floats]) -> None:
     """A cross where a column was dropped, and a line for each round."""
-    fallen = np.flatnonzero(np.isfinite(course.fell) & (course.fell > 0))
+    fallen = np.flatnonzero(np.isfinite(course.dropped_at) & (course.dropped_at > 0))
     ends = [paths[j][-1] for j in fallen.tolist() if len(paths[j])]
     if ends:
         axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import Floats
-from skpursuit.parameters import as_array, check_count, check_number, shown
+from skpursuit.parameters import as_array, check_count, check_number, short_repr
 
 
 def h2(X: Any, r: ArrayLike, absolute: bool = True) -> float:
@@ -158,7 +158,9 @@ def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
     else:
         rows = as_array("order", order)
         if rows.dtype.kind not in "iu" or not np.array_equal(np.sort(rows, axis=None), np.arange(len(r))):
-            raise ValueError(f"order must be a permutation of the rows, in whole numbers, got {shown(order)}")
+            raise ValueError(
+                f"order must be a permutation of the rows, in whole numbers, got {short_repr(order)}"
+            )
     steps = (np.abs(r) * design.norms(1, np.inf))[rows]
     return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skpursuit import as_design
-from skpursuit.numerics.sums import PIECE
+from skpursuit.numerics.sums import BLOCK_ROWS
 
 from ..support import data
 from ..support.sources import NAMES, every_source, matrix
@@ -87,7 +87,7 @@ def test_counts_start_anew_for_each_run_and_caches_are_shared(source):
     assert data.reads(design) == before
 
 
-@pytest.mark.parametrize("length", [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 2])
+@pytest.mark.parametrize("length", [BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS + 2])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_norms_of_lines_that_are_cut_into_pieces(length, dtype):
     X = np.random.default_rng(length).standard_normal((5, length)).astype(dtype)

@@ -110,10 +110,10 @@ def test_norms_come_with_the_codes_and_are_not_read_again():
     tile = data.codes(design)
     before = reads(design).prepared_entries, design.reads.prepared_bytes
     for used in (design, view(design, root=np.full(700, 2.0)), design):
-        assert used.codes().can_follow
+        assert used.codes().supports_path_products
     assert (reads(design).prepared_entries, design.reads.prepared_bytes) == before
     assert design.reads.entries == 0
-    design.codes().following(X[:, :2].T)()
+    design.codes().start_path_product(X[:, :2].T)()
     assert design.reads.entries == X.size
     assert design.reads.bytes == tile.cost()[1] == 40 * (704 + 2 * 16)
 
@@ -122,7 +122,7 @@ def test_second_bytes_of_some_columns_cost_their_panels():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)
     codes, before = design.codes(fine=True), design.reads.bytes
-    codes.estimate(X[:, 0], np.array([3, 35, 36]), fine=True)
+    codes.estimate(X[:, 0], np.array([3, 35, 36]), second_byte=True)
     assert design.reads.entries == 700 * (16 + 8)
     assert design.reads.bytes - before == 24 * (2 * 704 + 2 * 16)
 

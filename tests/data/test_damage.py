@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Certified, as_design, minimize
-from skpursuit.data import parquet_source, recipes
-from skpursuit.data.reads import CountedFile
+from skpursuit.data.disk import parquet_source
+from skpursuit.data.disk import tile_readers as recipes
+from skpursuit.data.read_counter import CountedFile
 
 from .test_on_files import problem, save
 
@@ -117,7 +118,7 @@ def slow_reader(monkeypatch):
     """A disk that needs long for each call."""
     parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(recipes.os, "preadv", slowed(os.preadv))
-    monkeypatch.setattr(parquet_source, "CHUNK", 2**18)
+    monkeypatch.setattr(parquet_source, "READ_CHUNK_BYTES", 2**18)
     read = slowed(parquet.ParquetFile.read_row_group)
     monkeypatch.setattr(parquet.ParquetFile, "read_row_group", read)
 

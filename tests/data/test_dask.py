@@ -22,9 +22,9 @@ from skpursuit import (
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
     PursuitCoder,
+    PursuitFeatureSelector,
     PursuitRegressor,
     PursuitRegressorCV,
-    PursuitSelector,
     as_design,
     datasets,
     minimize,
@@ -36,8 +36,8 @@ dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 pd = pytest.importorskip("pandas")
 
-from skpursuit.data import dask_cluster, dask_store  # noqa: E402
-from skpursuit.data.dask_cluster import ClusterError  # noqa: E402
+from skpursuit.data.cluster import dask_client, dask_store  # noqa: E402
+from skpursuit.data.cluster.dask_client import ClusterError  # noqa: E402
 
 EXACT = ("exact", "gram", "certified", "auto")
 
@@ -46,7 +46,7 @@ EXACT = ("exact", "gram", "certified", "auto")
 def _small_tiles(monkeypatch):
     """Several tiles of a small X."""
     monkeypatch.setattr(dask_store, "TILE_BYTES", (2**18, 2**28))
-    monkeypatch.setattr(dask_store, "WIDE", 64)
+    monkeypatch.setattr(dask_store, "MAX_JOINED_COLUMNS", 64)
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def test_trips_of_a_step(selector, loss, a_step):
     for k in (4, 12):
         design = as_design(da.from_array(X, chunks=(700, 150)))
         assert len(minimize(design, y, OMP(n_nonzero_coefs=k), selector, loss).support) == k
-        trips.append(design.store.cluster.trips)
+        trips.append(design.store.cluster.round_trips)
     assert trips[1] - trips[0] <= 8 * a_step
     assert trips[0] <= 4 * a_step + 6
 
@@ -162,20 +162,20 @@ def targets(loss, seed=2, n=20000):
     return X, np.sign(z + rng.logistic(size=n)) if loss == "logistic" else z + rng.standard_t(2, n)
 
 
-FORCED = OMP(n_nonzero_coefs=8, forced=(60, 3))
+FORCED = OMP(n_nonzero_coefs=8, always_include=(60, 3))
 
 
 @pytest.mark.parametrize(
     ("loss", "solver", "weights"),
     [
         ("logistic", FORCED, None),
-        ("logistic", OMP(n_nonzero_coefs=7, swaps=True, forced=(3,)), "fold"),
+        ("logistic", OMP(n_nonzero_coefs=7, swaps=True, always_include=(3,)), "fold"),
         ("poisson", FORCED, "weights"),
         ("poisson", FORCED, "fold"),
         ("multinomial", FORCED, "weights"),
         ("two targets", FORCED, "weights"),
-        ("squared", OMP(n_nonzero_coefs=16, forced=(60, 3)), "fold"),
-        ("squared", OMP(n_nonzero_coefs=16, positive=True, forced=(60, 3)), "weights"),
+        ("squared", OMP(n_nonzero_coefs=16, always_include=(60, 3)), "fold"),
+        ("squared", OMP(n_nonzero_coefs=16, positive=True, always_include=(60, 3)), "weights"),
         ("huber", GraSP(n_nonzero_coefs=6), "fold"),
         ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
         ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
@@ -232,14 +232,15 @@ def test_predictions_of_many_columns_are_made_where_the_tiles_are(moved, targets
         parts = {"centre": X.mean(axis=0), "scale": X.std(axis=0)}
         rows = {"rows": np.arange(0, 2100, 2), "root": np.sqrt(rng.random(1050))}
         design, plain = (
-            some.with_view(some.view.then(**parts, **rows).then(constant=True)) for some in (design, plain)
+            some.with_view(some.view.compose(**parts, **rows).compose(constant=True))
+            for some in (design, plain)
         )
-    support, design.store.kept.columns.limit = np.arange(5, 140), 10**5
+    support, design.store.caches.columns.limit = np.arange(5, 140), 10**5
     support = np.append(support, 150) if moved else support
     coef = rng.standard_normal((len(support), *targets))
-    before = design.store.cluster.trips
+    before = design.store.cluster.round_trips
     np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)
-    assert design.store.cluster.trips == before + 1
+    assert design.store.cluster.round_trips == before + 1
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):
@@ -318,7 +319,7 @@ def test_nullable_columns_without_a_null():
 def test_chosen_features_are_lazy():
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
-    model = PursuitSelector(n_features_to_select=4).fit(lazy, y)
+    model = PursuitFeatureSelector(n_features_to_select=4).fit(lazy, y)
     chosen = model.transform(lazy)
     assert isinstance(chosen, da.Array)
     np.testing.assert_array_equal(chosen.compute(), model.transform(X))
@@ -450,7 +451,7 @@ def test_a_worker_out_of_memory(tmp_path):
 def test_a_cluster_is_empty_after_slow_trips(monkeypatch):
     """Nothing holds futures until garbage is collected, which may be after many fits."""
     X, y = signal(8, n=1100)
-    monkeypatch.setattr(dask_cluster, "LOOK", 1e-4)
+    monkeypatch.setattr(dask_client, "POLL_SECONDS", 1e-4)
     lazy = da.from_array(X, chunks=(400, 150)).map_blocks(slow, dtype=float, meta=X[:0])
     gc.disable()
     try:
@@ -507,7 +508,7 @@ def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
                 y,
                 solver,
                 "exact",
-                checkpoint=Checkpoint(path, every=1e9),
+                checkpoint=Checkpoint(path, interval=1e9),
                 callback=lambda r: after.append(strike(client)) if r.iteration == 1 else None,
             )
         for mend in filter(None, after):
@@ -530,11 +531,11 @@ def test_products_of_many_columns_are_made_where_the_tiles_are(moved):
     design, plain = as_design(da.from_array(X, chunks=(700, 90))), as_design(X)
     if moved:
         parts = {"centre": X.mean(axis=0), "scale": X.std(axis=0), "root": np.sqrt(rng.random(2100))}
-        design, plain = (some.with_view(some.view.then(**parts)) for some in (design, plain))
+        design, plain = (some.with_view(some.view.compose(**parts)) for some in (design, plain))
         np.testing.assert_allclose(design.norms(0), plain.norms(0), rtol=1e-12)
     cols, r = np.arange(5, 80), rng.standard_normal(2100)
     expected = plain.dots(cols, r)
-    design.store.kept.columns.limit = 10**6
+    design.store.caches.columns.limit = 10**6
     found = design.dots(cols, r)
-    assert not design.store.kept.columns.held
+    assert not design.store.caches.columns.arrays
     assert found.tobytes() == expected.tobytes()

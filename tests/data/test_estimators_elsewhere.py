@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from skpursuit import (
     OMP,
     PursuitClassifier,
+    PursuitFeatureSelector,
     PursuitRegressor,
-    PursuitSelector,
     as_design,
     minimize,
 )
@@ -61,19 +61,21 @@ def test_a_selector_transforms_what_it_was_fitted_on(tmp_path, limit):
     y = frame["7"] - frame["30"] + 0.1 * frame["31"]
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=512)
     np.save(tmp_path / "x.npy", frame.to_numpy())
-    true = PursuitSelector(n_features_to_select=3).fit(frame, y)
+    true = PursuitFeatureSelector(n_features_to_select=3).fit(frame, y)
     for name in ("x.npy", "x.parquet"):
         design = as_design(tmp_path / name, memory_limit=limit)
         for X in (design, tmp_path / name):
-            ours = PursuitSelector(n_features_to_select=3).fit(X, y)
+            ours = PursuitFeatureSelector(n_features_to_select=3).fit(X, y)
             np.testing.assert_array_equal(ours.transform(X), true.transform(frame))
             np.testing.assert_array_equal(ours.fit_transform(X, y), true.transform(frame))
-            model = make_pipeline(PursuitSelector(n_features_to_select=3), LinearRegression()).fit(X, y)
+            model = make_pipeline(PursuitFeatureSelector(n_features_to_select=3), LinearRegression()).fit(
+                X, y
+            )
             np.testing.assert_allclose(model.predict(X), y, atol=1e-9)
     frame[frame.columns[::-1]].to_parquet(tmp_path / "turned.parquet", row_group_size=512)
     turned = as_design(tmp_path / "turned.parquet", memory_limit=limit)
     np.testing.assert_array_equal(ours.transform(turned), true.transform(frame))  # by name
-    with pytest.raises(ValueError, match="X has 89 features, but PursuitSelector is expecting 90"):
+    with pytest.raises(ValueError, match="X has 89 features, but PursuitFeatureSelector is expecting 90"):
         true.transform(as_design(tmp_path / "x.npy", memory_limit=limit, exclude=[3]))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, CoSaMP, as_design, minimize
-from skpursuit.data.file_store import FileStore
+from skpursuit.data.disk.file_store import FileStore
 
 from .test_on_files import save
 

@@ -7,17 +7,17 @@ from collections import OrderedDict
 import numpy as np
 
 from skpursuit import as_design
-from skpursuit.data.kept import ColumnCache
+from skpursuit.data.caches import ColumnCache
 
 
 def test_old_blocks_go_when_the_bound_is_reached():
-    cache = ColumnCache(limit=3 * 80)
+    cache = ColumnCache(max_bytes=3 * 80)
     cache.put([1, 2], np.ones((2, 10)))
     cache.put([3], np.full((1, 10), 3.0))
     assert cache.nbytes == 240
     assert cache.get(1) is not None  # used again: the other block is the older one now
     cache.put([4], np.full((1, 10), 4.0))
-    assert sorted(cache.held) == [1, 2, 4]
+    assert sorted(cache.arrays) == [1, 2, 4]
     assert cache.nbytes == 240
     assert cache.get(3) is None
     assert cache.get(4)[0] == 4.0
@@ -33,7 +33,7 @@ def test_a_block_forgotten_at_once_by_another_thread_leaves_nothing_behind():
 
     cache.blocks = Forgetful()
     cache.put([3, 5], np.ones((2, 10)))
-    assert not cache.held
+    assert not cache.arrays
 
 
 def test_codes_go_with_their_design_at_once():

@@ -11,12 +11,12 @@ from skpursuit import (
     OMP,
     PursuitClassifier,
     PursuitClassifierCV,
+    PursuitFeatureSelector,
     PursuitRegressor,
-    PursuitSelector,
     as_design,
     minimize,
 )
-from skpursuit.data.file_store import FileStore
+from skpursuit.data.disk.file_store import FileStore
 
 
 def table(n=3000, d=60, seed=0):
@@ -183,7 +183,9 @@ def test_a_column_of_labels_keeps_its_type(tmp_path, kind, where):
         assert type(ours.classes_.tolist()[0]) is type(classes[0])
         np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-7, atol=1e-9)
         assert ours.score(path, "label") == true.score(X, y)
-    ours, true = (PursuitSelector(n_features_to_select=2).fit(*data) for data in ((path, "label"), (X, y)))
+    ours, true = (
+        PursuitFeatureSelector(n_features_to_select=2).fit(*data) for data in ((path, "label"), (X, y))
+    )
     np.testing.assert_array_equal(ours.support_, true.support_)
     if kind in ("text", "category"):
         with pytest.raises(ValueError, match=r"y must be numbers .* for classes use a classifier"):

@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_design, minimize
-from skpursuit.data.file_store import FileStore
+from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.view import View
-from skpursuit.selectors.query import Expect
+from skpursuit.selectors.query import Workload
 from tests.support.data import on_disk
 
 LIMIT = "4MB"
@@ -121,7 +121,10 @@ def test_norms_and_means_have_the_bits_of_the_array(tmp_path, order):
         np.testing.assert_allclose(design.norms(axis), true.norms(axis), rtol=1e-14)
     np.testing.assert_array_equal(design.norms(0), true.norms(0))
     np.testing.assert_array_equal(design.survey().means, true.survey().means)
-    assert design.identity() == as_design(tmp_path / "x" / "piece0.npy", memory_limit=LIMIT).identity()
+    assert (
+        design.data_fingerprint()
+        == as_design(tmp_path / "x" / "piece0.npy", memory_limit=LIMIT).data_fingerprint()
+    )
 
 
 def read_by_the_process():
@@ -426,7 +429,7 @@ def test_no_room_for_codes(tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("skpursuit.data.spill.zlib.crc32", full)
+    monkeypatch.setattr("skpursuit.data.disk.code_storage.zlib.crc32", full)
     with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
         fit(spilling(path, codes=folder), y)
     assert not [name for name in os.listdir(folder) if name.startswith(".")]
@@ -454,7 +457,7 @@ def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, 
             return real(*arguments, **named)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(f"skpursuit.data.spill.{call}", full)
+    monkeypatch.setattr(f"skpursuit.data.disk.code_storage.{call}", full)
     with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
         fit(spilling(path, codes=folder), y)
     assert calls
@@ -486,14 +489,14 @@ def test_auto_needs_no_codes_where_there_is_no_room_for_them(tmp_path, monkeypat
     X, y = big_problem()
     path = save(tmp_path / "x", X)
     dear = {"memory_limit": "1.2MB"}  # beyond which even the first bytes are
-    expect = Expect(steps=15, visits=15)
-    assert Certified().price(as_design(path, **dear), expect) < np.inf
+    expect = Workload(n_queries=15, n_columns=15)
+    assert Certified().predict_seconds(as_design(path, **dear), expect) < np.inf
     if why == "codes=None":
         design = as_design(path, codes=None, **dear)
     else:
         design = as_design(path, **dear)
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=X.size // 2))
-    assert Certified().price(design, expect) == np.inf
+    assert Certified().predict_seconds(design, expect) == np.inf
     ours, true = (minimize(x, y, OMP(n_nonzero_coefs=3), "auto") for x in (design, X))
     np.testing.assert_array_equal(ours.coef, true.coef)
     assert not design.store._spills
@@ -502,10 +505,10 @@ def test_auto_needs_no_codes_where_there_is_no_room_for_them(tmp_path, monkeypat
 def test_codes_that_are_there_need_no_room(tmp_path):
     X, y = big_problem()
     design = as_design(save(tmp_path / "x", X), memory_limit="4MB", codes=None)
-    expect = Expect(steps=15, visits=15)
-    before = Certified().price(design, expect)
+    expect = Workload(n_queries=15, n_columns=15)
+    before = Certified().predict_seconds(design, expect)
     minimize(design, y, OMP(n_nonzero_coefs=3), "certified")
-    assert Certified().price(design, expect) < before < np.inf
+    assert Certified().predict_seconds(design, expect) < before < np.inf
 
 
 def test_a_run_goes_on_from_its_checkpoint_with_its_codes(tmp_path):
@@ -547,7 +550,7 @@ def test_predictions_of_many_columns_hold_few_of_them(tmp_path, order):
     X = np.asarray(rng.standard_normal((3000, 100)), order=order)
     np.save(tmp_path / "X.npy", X)
     design, plain = as_design(tmp_path / "X.npy", memory_limit="1MiB"), as_design(X)
-    design, plain = (some.with_view(some.view.then(centre=X.mean(axis=0))) for some in (design, plain))
+    design, plain = (some.with_view(some.view.compose(centre=X.mean(axis=0))) for some in (design, plain))
     support, coef = np.arange(3, 90), rng.standard_normal((87, 2))
     np.testing.assert_allclose(design.predict(support, coef), plain.predict(support, coef), atol=1e-10)
 

@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from skpursuit import OMP, MatchingPursuit, as_design, minimize
-from skpursuit.data import operator, survey
-from skpursuit.problem.score import Group
+from skpursuit.data import operator_tile as operator
+from skpursuit.data import survey
+from skpursuit.problem.scores import GroupNorm
 from skpursuit.selectors import Absolute, Query, Signed, as_selector
 from tests.support.data import view, with_intercept
 
@@ -30,7 +31,7 @@ def check_ties(seed):
     views = [design, view(design, root=rng.uniform(1, 2, n)), with_intercept(design)]
     for seen in views:
         for name in ("exact", "certified", "auto"):
-            answer = as_selector(name).select(seen, Query(r, k, Group() if several else Absolute()))
+            answer = as_selector(name).select(seen, Query(r, k, GroupNorm() if several else Absolute()))
             chosen = [int(j) for j in answer.indices if j < d]
             for place, j in enumerate(chosen):  # copies come in the order of their indices
                 earlier = np.flatnonzero(of[:j] == of[j]).tolist()
@@ -109,7 +110,7 @@ def test_every_call_is_counted():
         lambda: design.norms(1),
         lambda: design.entries(np.arange(3), cols + 30),
         lambda: view(design, root=np.arange(90.0)).norms(0),
-        design.identity,
+        design.data_fingerprint,
     ]
     for verb in verbs:
         calls, entries = spied.calls, total(design)
@@ -130,7 +131,7 @@ def test_reject_fetches_a_small_operator_once():
     array = minimize(X, y, OMP(n_nonzero_coefs=2), "reject", random_state=0)
     assert result.support.tolist() == array.support.tolist()
     assert result.entries_read == array.entries_read
-    assert spied.calls <= 797 // survey.WIDTH + 4
+    assert spied.calls <= 797 // survey.OPERATOR_BATCH + 4
 
 
 @pytest.mark.parametrize("seen", [lambda X: X, lambda X: view(X, root=np.ones(407)), with_intercept])

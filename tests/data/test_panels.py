@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from skpursuit.data.panels import PanelTile
-from skpursuit.kernels import panels, products
+from skpursuit.data.codes.coded_tile import CodedTile
+from skpursuit.kernels import code_encode as panels
+from skpursuit.kernels import code_products as products
 
 REAL = np.longdouble
-FORMS = products.available()
+FORMS = products.available_isas()
 SIZES = [(1, 1), (3, 40), (63, 17), (513, 33), (1000, 40), (2563, 100)]
 
 
@@ -117,8 +118,8 @@ def by_rows(panels, n, d):
 def decoded(tile, fine=False):
     """The columns as the codes have them, in real numbers."""
     n, d = tile.shape
-    codes = by_rows(tile.codes, n, d) + (by_rows(tile.fine, n, d) / 256 if fine else 0)
-    blocks = np.arange(n) // panels.ROWS
+    codes = by_rows(tile.codes, n, d) + (by_rows(tile.second_byte, n, d) / 256 if fine else 0)
+    blocks = np.arange(n) // panels.BLOCK_ROWS
     real = tile.centre[blocks, :d].astype(REAL) + tile.scale[blocks, :d].astype(REAL) * codes
     return real * np.ldexp(REAL(1.0), tile.exponent)
 
@@ -132,7 +133,7 @@ def test_intervals_hold_for_all_layouts_and_forms(matrix, shape):
     r[:, 1] *= 10.0 ** rng.uniform(-100, 0, shape[0])
     exact = X.astype(REAL).T @ r.astype(REAL)
     for k, layout in enumerate([np.ascontiguousarray, *LAYOUTS.values()]):
-        one, both = (PanelTile.build(layout(X), FORMS[k % len(FORMS)], fine) for fine in (False, True))
+        one, both = (CodedTile.build(layout(X), FORMS[k % len(FORMS)], fine) for fine in (False, True))
         rows = -(-shape[0] // 4)
         np.testing.assert_array_equal(one.codes[:, :rows], both.codes[:, :rows])
         for g, bound in (both.estimate(r, True), both.estimate(r), one.estimate(r)):
@@ -151,7 +152,7 @@ finite = st.floats(-1e150, 1e150, allow_subnormal=True)
 def test_intervals_hold_for_any_numbers(data, n, d):
     X = np.array(data.draw(st.lists(finite, min_size=n * d, max_size=n * d))).reshape(n, d)
     r = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
-    tile = PanelTile.build(X, fine=True)
+    tile = CodedTile.build(X, fine=True)
     for fine in (False, True):
         assert_holds(X, r, *tile.estimate(r, fine), range(d))
 
@@ -159,7 +160,7 @@ def test_intervals_hold_for_any_numbers(data, n, d):
 @pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, mixed_scales, single_precision])
 def test_residual_along_the_error_of_the_codes_comes_close_to_the_bound(matrix):
     X = matrix(np.random.default_rng(3), 600, 5)
-    tile = PanelTile.build(X)
+    tile = CodedTile.build(X)
     lost = (X - decoded(tile)) / np.ldexp(REAL(1.0), tile.exponent)
     for j, r in enumerate(lost.T.astype(np.float64)):
         g, bound = tile.estimate(r)
@@ -174,13 +175,13 @@ def test_bounds_are_useful():
     r = rng.standard_normal(n)
     for X in (gaussian(rng, n, 200), gaussian(rng, n, 200) + 1000.0, gaussian(rng, n, 200) * 1e-40):
         noise = X.std(axis=0) * np.linalg.norm(r)
-        assert (PanelTile.build(X).estimate(r)[1] < 0.6 * noise).all()
+        assert (CodedTile.build(X).estimate(r)[1] < 0.6 * noise).all()
 
 
 def test_zero_columns_and_residuals():
     X = np.zeros((100, 3))
     X[:, 1] = 7.0
-    tile, r = PanelTile.build(X), np.ones(100)
+    tile, r = CodedTile.build(X), np.ones(100)
     g, bound = tile.estimate(r)
     assert g[0] == bound[0] == 0.0
     assert abs(g[1] - 700.0) <= bound[1] < 1e-9
@@ -192,7 +193,7 @@ def test_zero_columns_and_residuals():
 def test_several_residuals_are_the_single_ones():
     rng = np.random.default_rng(7)
     X, R = rng.standard_normal((300, 40)), rng.standard_normal((300, 3)) * [1.0, 1e-9, 1e9]
-    tile = PanelTile.build(X)
+    tile = CodedTile.build(X)
     G, B = tile.estimate(R)
     assert G.shape == (40, 3)
     for k in range(3):
@@ -205,25 +206,27 @@ def test_products_and_what_they_lose(matrix, form):
     rng = np.random.default_rng(1)
     for shape in ((700, 33), (2200, 50)):
         X = matrix(rng, *shape) * 10.0 ** rng.integers(-9, 9, shape[1])
-        tile = PanelTile.build(X, form, fine=True)
+        tile = CodedTile.build(X, form, fine=True)
         real = decoded(tile)
-        assert (tile.sizes >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
+        assert (tile.norm_bounds >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
         V = np.column_stack([rng.standard_normal(shape[0]), X[:, 0], rng.standard_cauchy(shape[0]) * 1e-9])
         for v in V.T:
-            g, loss, norms, _ = tile.following(v[None])()
-            assert (np.abs(g - v.astype(REAL) @ real) <= loss @ tile.factors.T).all()
+            g, loss, norms, _ = tile.start_path_product(v[None])()
+            assert (np.abs(g - v.astype(REAL) @ real) <= loss @ tile.column_factors.T).all()
             assert (np.abs((X - real).T @ v) <= norms @ tile.block_errors[0]).all()
         R = np.cumsum((rng.standard_normal((9, shape[0])) * 0.6 ** np.arange(9)[:, None])[::-1], axis=0)[::-1]
         for fine in (False, True):
             both = decoded(tile, fine)
-            first = tile.following(R[:4], fine=fine)()
+            first = tile.start_path_product(R[:4], fine=fine)()
             for begin, trail in (
                 (0, first),
-                (2, tile.following(R[2:], first.represented(1), fine=fine)()),
-                (4, tile.following(R[4:], first.represented(-1), fine=fine)()),
+                (2, tile.start_path_product(R[2:], first.represented(1), fine=fine)()),
+                (4, tile.start_path_product(R[4:], first.represented(-1), fine=fine)()),
             ):
                 some = R[begin : begin + len(trail.g)]
-                assert (np.abs(trail.g - some.astype(REAL) @ both) <= trail.loss @ tile.factors.T).all()
+                assert (
+                    np.abs(trail.g - some.astype(REAL) @ both) <= trail.vector_errors @ tile.column_factors.T
+                ).all()
                 lost = trail.norms @ tile.block_errors[int(fine)]
                 assert (np.abs(some.astype(REAL) @ (X - both)) <= lost).all()
         near = np.abs(tile.decoded(np.arange(shape[1])) - real.T).max(axis=1)
@@ -236,7 +239,7 @@ def test_sums_of_bytes_never_overflow(form):
     for values in ([1.0, -1.0], [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0], [1.0, 1.0, -1.0, -1.0], [1.0]):
         v = np.resize(values, 1024)
         X = np.column_stack([v, -v, np.ones(1024), np.resize([1.0, -1.0], 1024)])
-        tile = PanelTile.build(X, form)
+        tile = CodedTile.build(X, form)
         for r in (v, -v, np.abs(v)):
             g, bound = tile.estimate(r)
             assert (np.abs(g - X.T @ r) <= bound).all()
@@ -248,24 +251,24 @@ def test_following_loses_little_and_threads_change_nothing(form):
     rng = np.random.default_rng(9)
     X, y = gaussian(rng, 2500, 800), rng.standard_normal(2500)
     R = np.array([y - X[:, :k] @ (X[:, :k].T @ y) / 2500 for k in range(30)])
-    tile = PanelTile.build(X, form)
+    tile = CodedTile.build(X, form)
     found = []
     for threads in (1, 2, 3):
         with threadpool_limits(threads):
-            trail = tile.following(R)()
-            found.append((trail.g, trail.loss, *tile.estimate(y), PanelTile.build(X).codes[:, :625]))
+            trail = tile.start_path_product(R)()
+            found.append((trail.g, trail.vector_errors, *tile.estimate(y), CodedTile.build(X).codes[:, :625]))
     for other in found[1:]:
         for a, b in zip(found[0], other):
             np.testing.assert_array_equal(a, b)
-    bound = found[0][1] @ tile.factors.T
-    assert (bound < 0.01 * np.linalg.norm(R, axis=1)[:, None] * tile.sizes).all()
+    bound = found[0][1] @ tile.column_factors.T
+    assert (bound < 0.01 * np.linalg.norm(R, axis=1)[:, None] * tile.norm_bounds).all()
     assert (np.linalg.norm(found[0][0] - R @ X, axis=1) < 0.02 * np.linalg.norm(R @ X, axis=1)).all()
 
 
 @pytest.mark.parametrize("order", "CF")
 def test_a_second_byte_loses_two_hundred_times_less(order):
     X = np.asarray(gaussian(np.random.default_rng(3), 2560, 64), order=order)
-    tile = PanelTile.build(X, fine=True)
+    tile = CodedTile.build(X, fine=True)
     better = tile.error[1] * 200 < tile.error[0]
     assert better.all() if order == "F" else better.mean() > 0.95  # a few entries are cut off
 
@@ -280,7 +283,7 @@ def test_predicted_scales_lose_little_more_than_extremes():
         (rare_outliers, 1.6),
     ):
         X = matrix(rng, 4096, 320)
-        streamed, measured = PanelTile.build(X), PanelTile.build(np.asfortranarray(X))
+        streamed, measured = CodedTile.build(X), CodedTile.build(np.asfortranarray(X))
         size = np.linalg.norm(X, axis=0)
         scale = np.where(size > 0, size, 1.0)
         one, two = (t.error[0].sum(axis=0)[:320] / scale for t in (streamed, measured))
@@ -292,7 +295,7 @@ def test_values_that_cut_a_range_into_few_parts_have_exact_codes():
     rng = np.random.default_rng(3)
     for levels in (2, 3, 4, 5, 7):
         X = rng.integers(0, levels, (3000, 48)).astype(float)
-        tile = PanelTile.build(X)
+        tile = CodedTile.build(X)
         assert (tile.error < 1e-3 * tile.scale.max() * np.sqrt(512)).all()
 
 
@@ -308,18 +311,18 @@ def test_what_cannot_be_encoded_is_said():
                 X = np.full(shape, size, order=order)
                 X[place] = bad
                 with pytest.raises(ValueError, match="matrix is not finite"):
-                    PanelTile.build(X)
-    tile = PanelTile.build(np.ones((4, 2)))
+                    CodedTile.build(X)
+    tile = CodedTile.build(np.ones((4, 2)))
     with pytest.raises(ValueError, match="3 rows, the codes 4"):
         tile.estimate(np.ones(3))
     with pytest.raises(ValueError, match="residual is not finite"):
         tile.estimate(np.array([1.0, np.nan, 1.0, 1.0]))
-    assert PanelTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
-    assert PanelTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
+    assert CodedTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
+    assert CodedTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
 
 
 def test_costs_are_what_is_stored():
-    tile = PanelTile.build(np.ones((1000, 64)))
+    tile = CodedTile.build(np.ones((1000, 64)))
     assert tile.codes.nbytes == 64 * 1008
     assert tile.cost() == (64_000, 64 * (1008 + 2 * 16))
     assert tile.cost(fine=True) == (64_000, 64 * (2 * 1008 + 2 * 16))  # two bytes of one entry
@@ -330,7 +333,7 @@ def test_estimates_at_some_columns_are_those_of_all(form):
     rng = np.random.default_rng(3)
     X, r = gaussian(rng, 700, 70) * 10.0 ** rng.integers(-30, 30, 70), rng.standard_normal((700, 2))
     cols = np.array([69, 3, 17, 18, 3])
-    tile = PanelTile.build(X, form, fine=True)
+    tile = CodedTile.build(X, form, fine=True)
     for fine in (False, True):
         (g, bound), (some, error) = tile.estimate(r, fine), tile.estimate(r, fine, cols)
         np.testing.assert_allclose(some, g[cols], rtol=1e-12)
@@ -339,13 +342,13 @@ def test_estimates_at_some_columns_are_those_of_all(form):
 
 def test_codes_go_to_other_processors(monkeypatch):
     """Products are made the way that the processor has which makes them, and Dask is told of their size."""
-    tile = PanelTile.build(gaussian(np.random.default_rng(0), 1000, 50), fine=True)
+    tile = CodedTile.build(gaussian(np.random.default_rng(0), 1000, 50), fine=True)
     assert sys.getsizeof(tile) >= tile.nbytes > 2 * 1000 * 50
     found = []
     for form in FORMS:
-        monkeypatch.setattr(products, "BEST", form)
+        monkeypatch.setattr(products, "DEFAULT_ISA", form)
         found.append(tile.estimate(np.ones(1000)))
-    monkeypatch.setattr(products, "BEST", "of another processor")
+    monkeypatch.setattr(products, "DEFAULT_ISA", "of another processor")
     with pytest.raises(KeyError):
         tile.estimate(np.ones(1000))
     for g, bound in found:
@@ -355,9 +358,9 @@ def test_codes_go_to_other_processors(monkeypatch):
 def test_a_form_that_the_processor_lacks_is_refused(monkeypatch):
     monkeypatch.setenv("SKPURSUIT_PRODUCTS", "sse9")
     with pytest.raises(ValueError, match="SKPURSUIT_PRODUCTS=sse9"):
-        products.chosen()
+        products.select_isa()
     monkeypatch.setenv("SKPURSUIT_PRODUCTS", "plain")
-    assert products.chosen() == "plain"
+    assert products.select_isa() == "plain"
 
 
 @pytest.mark.parametrize("form", FORMS)

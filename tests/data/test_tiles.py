@@ -17,7 +17,7 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.selectors import NAMES as SELECTORS
+from skpursuit.selectors import SELECTORS as SELECTORS
 from skpursuit.selectors import as_selector
 
 from ..support import data
@@ -85,7 +85,7 @@ def test_verbs_that_decide_have_the_same_bits(layout, edges, tmp_path):
         assert_same(design.columns(cols), whole.columns(cols))
         assert_same(design.dots(cols, y), whole.dots(cols, y))
         assert_same(design.dots(cols, r), whole.dots(cols, r))
-        assert design.identity() == whole.identity()
+        assert design.data_fingerprint() == whole.data_fingerprint()
 
 
 @pytest.mark.parametrize("rows", [1, 511, 512, 513])
@@ -209,9 +209,9 @@ def test_intervals_of_tiles_hold(seed):
             assert (np.abs(design.product(r) - true) <= bound).all()
         for at, (g, bound) in (
             (slice(None), codes.estimate(r)),
-            (slice(None), codes.estimate(r, fine=True)),
+            (slice(None), codes.estimate(r, second_byte=True)),
             (cols, codes.estimate(r, cols)),
-            (cols, codes.estimate(r, cols, fine=True)),
+            (cols, codes.estimate(r, cols, second_byte=True)),
         ):
             assert (np.abs(g - true[at]) <= bound).all()
 
@@ -222,19 +222,19 @@ def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
     below, _ = hard_problem(rng)
     design = hard_view(below, rng)
     codes = design.codes()
-    if not codes.can_follow:
+    if not codes.supports_path_products:
         return
     r = rng.standard_normal((3, design.shape[0]))
 
     def followed(codes):
-        g, loss, norms, _ = codes.following(r)()
-        return g, loss @ codes.factors.T + norms @ codes.block_errors(False)
+        g, loss, norms, _ = codes.start_path_product(r)()
+        return g, loss @ codes.column_factors.T + norms @ codes.block_errors(False)
 
     g, bound = followed(codes)
     assert (np.abs(g - exact(design, r.T).T) <= bound).all()
-    assert (codes.sizes >= np.sqrt((data.dense(design) ** 2).sum(axis=0))).all()
+    assert (codes.norm_bounds >= np.sqrt((data.dense(design) ** 2).sum(axis=0))).all()
     lone = as_design(data.dense(design).astype(np.float64)).codes()
-    if design.view.is_plain:  # tiles are not much looser than one array
+    if design.view.is_identity:  # tiles are not much looser than one array
         assert (bound <= 8 * followed(lone)[1]).all()
 
 
@@ -244,20 +244,20 @@ def test_products_with_consecutive_residuals_and_their_intervals(seed):
     below, _ = hard_problem(rng)
     design = hard_view(below, rng)
     codes = design.codes()
-    if not codes.can_follow:
+    if not codes.supports_path_products:
         return
     steps = rng.standard_normal((7, design.shape[0])) * 0.5 ** np.arange(7)[:, None]
     R = np.cumsum(steps[::-1], axis=0)[::-1] * 10.0 ** rng.integers(-6, 7)
-    first = codes.following(R[:3])()
-    for begin, followed in ((0, first), (2, codes.following(R[2:], first.represented(1))())):
+    first = codes.start_path_product(R[:3])()
+    for begin, followed in ((0, first), (2, codes.start_path_product(R[2:], first.represented(1))())):
         some = R[begin : begin + len(followed.g)]
-        bound = followed.loss @ codes.factors.T + followed.norms @ codes.block_errors(False)
+        bound = followed.vector_errors @ codes.column_factors.T + followed.norms @ codes.block_errors(False)
         assert (np.abs(followed.g - exact(design, some.T).T) <= bound).all()
     cols = rng.permutation(design.shape[1])[:3]
     lines = codes.decoded(cols)
     assert lines.shape == (len(cols), design.shape[0])
     error = np.abs(lines - data.dense(design)[:, cols].T).max(axis=1)
-    assert (error <= 2.0 * (codes.block_errors(False).sum(axis=0) + 1e-6 * codes.sizes)[cols]).all()
+    assert (error <= 2.0 * (codes.block_errors(False).sum(axis=0) + 1e-6 * codes.norm_bounds)[cols]).all()
 
 
 # -- counts -----------------------------------------------------------------------------------------------
@@ -298,10 +298,10 @@ def test_codes_of_tiles_count_what_they_read():
     design, whole = tiled(X, (512, 1024), (16,)), as_design(X)
     for ask_codes in (
         lambda codes: codes.estimate(y),
-        lambda codes: codes.estimate(y, np.array([0, 44]), fine=True),
+        lambda codes: codes.estimate(y, np.array([0, 44]), second_byte=True),
         lambda codes: codes.estimate(y, np.array([3, 15, 16])),
-        lambda codes: codes.estimate(y, fine=True),
-        lambda codes: codes.following(y[None]),
+        lambda codes: codes.estimate(y, second_byte=True),
+        lambda codes: codes.start_path_product(y[None]),
     ):
         counts = []
         for one in (design, whole):

@@ -14,9 +14,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datasets
-from skpursuit.estimators.choice import classes, contest, relation, squared, squared_folds
-from skpursuit.estimators.choice.contest import ScaledData
-from skpursuit.estimators.folds import Folds
+from skpursuit.estimators.cross_validation import Folds
+from skpursuit.estimators.model_search import classifier_search as classes
+from skpursuit.estimators.model_search import fold_least_squares as squared_folds
+from skpursuit.estimators.model_search import permutation_test as relation
+from skpursuit.estimators.model_search import search as contest
+from skpursuit.estimators.model_search import squared_search as squared
+from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.problem.losses import Logistic, Multinomial
 
 
@@ -40,9 +44,9 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
     weights = np.random.default_rng(1).random(60) + 0.5 if weighted else None
     folds = Folds.of(list(KFold(3, shuffle=True, random_state=0).split(X)), 60, weights)
     data = scaled(form(X), y, fit_intercept)
-    kinds = [squared_folds.GramFolds(data, folds), squared_folds.ColumnFolds(data, folds)]
+    kinds = [squared_folds.GramLeastSquares(data, folds), squared_folds.ColumnLeastSquares(data, folds)]
     monkeypatch.setattr(squared_folds, "FEW_ROWS", 1)
-    kinds.append(squared_folds.ColumnFolds(data, folds))  # keeps Gram columns of all folds
+    kinds.append(squared_folds.ColumnLeastSquares(data, folds))  # keeps Gram columns of all folds
     support, coef = np.array([[0, 3], [2, 1], [4, 5]]), np.random.default_rng(2).standard_normal((3, 2, 2))
     Z = X / 2.0
     for f, (train, test) in enumerate(zip(folds.train, folds.test)):
@@ -52,17 +56,19 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
         left = yc - Zc[:, support[f]] @ coef[f]
         for kind in kinds:
             np.testing.assert_allclose(
-                kind.columns(support[:, 0])[f], (Zc * train[:, None]).T @ Zc[:, support[f, 0]]
+                kind.gram_columns(support[:, 0])[f], (Zc * train[:, None]).T @ Zc[:, support[f, 0]]
             )
             part = Zc[:, support[f]]
-            np.testing.assert_allclose(kind.blocks(support)[f], (part * train[:, None]).T @ part, atol=1e-9)
+            np.testing.assert_allclose(
+                kind.support_grams(support)[f], (part * train[:, None]).T @ part, atol=1e-9
+            )
             np.testing.assert_allclose(
                 kind.gradient(support, coef)[f], (Zc * train[:, None]).T @ left, atol=1e-9
             )
             np.testing.assert_allclose(kind.losses(support, coef)[f], test @ (left**2).sum(axis=1) / 2)
     rows = [kind.row_losses(support, coef) for kind in kinds]
     np.testing.assert_allclose(rows, rows[:1] * 3)
-    assert rows[0] @ folds.judged == pytest.approx(kinds[0].losses(support, coef).sum())
+    assert rows[0] @ folds.test_weight == pytest.approx(kinds[0].losses(support, coef).sum())
 
 
 def test_columns_in_blocks_have_the_same_contest(monkeypatch):
@@ -93,7 +99,7 @@ def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
     X, y = problem(3)
     folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
     data = scaled(X, y)
-    known = squared_folds.GramFolds(data, folds)
+    known = squared_folds.GramLeastSquares(data, folds)
     for models in (squared.greedy(known, ridge, [1, 2, 3, 4, 6]), squared.swap(known, ridge, 6)):
         for size, (support, coef) in models:
             columns = X[:40][:, support[0]] / 2.0
@@ -106,7 +112,9 @@ def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
     ridge = 0.1
     for seed in range(30):
         X, y = problem(seed, d=7)
-        known = squared_folds.GramFolds(scaled(X, y), Folds.of([(np.arange(60), np.arange(5))], 60, None))
+        known = squared_folds.GramLeastSquares(
+            scaled(X, y), Folds.of([(np.arange(60), np.arange(5))], 60, None)
+        )
         Z = (X - X.mean(axis=0)) / 2.0
 
         def objective(columns, Z=Z, y=y):
@@ -123,7 +131,9 @@ def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
 
 def test_boosting_goes_to_least_squares():
     X, y = problem(4, n=200, d=4)
-    known = squared_folds.GramFolds(scaled(X, y), Folds.of([(np.arange(200), np.arange(5))], 200, None))
+    known = squared_folds.GramLeastSquares(
+        scaled(X, y), Folds.of([(np.arange(200), np.arange(5))], 200, None)
+    )
     *_, (_, (support, coef)) = squared.boost(known, 4)
     full = np.zeros(4)
     full[support[0]] = coef[0, :, 0]
@@ -134,7 +144,7 @@ def test_boosting_goes_to_least_squares():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("form", ["direct", "many", "sparse"])
 def test_newton_reaches_the_ridge_optimum(form, fit_intercept, monkeypatch):
-    monkeypatch.setattr(classes, "MOST_DIRECT", 0 if form == "many" else 100)
+    monkeypatch.setattr(classes, "MAX_DIRECT_COLUMNS", 0 if form == "many" else 100)
     rng = np.random.default_rng(5)
     X = rng.standard_normal((150, 6)) * (rng.random((150, 6)) < 0.5)
     codes = (X[:, 0] + rng.standard_normal(150) > 0).astype(int) + (X[:, 1] > 0.5)
@@ -247,11 +257,11 @@ def test_the_edge_of_what_was_tried_is_told_once():
 
 
 def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypatch):
-    from skpursuit.estimators import path_cv
+    from skpursuit.estimators import pursuit_cv as path_cv
 
     X, y = problem(11, n=400, d=7)
     plain = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
-    monkeypatch.setattr(path_cv, "LARGE", 0)
+    monkeypatch.setattr(path_cv, "MIN_GRAM_ENTRIES", 0)
     by_gram = PursuitRegressorCV(solver="omp", scale="none").fit(X, y[:, 0])
     np.testing.assert_allclose(by_gram.scores_, plain.scores_, rtol=1e-7)
     np.testing.assert_allclose(by_gram.coef_, plain.coef_)
@@ -259,7 +269,7 @@ def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypat
 
 @pytest.mark.parametrize("solver", ["omp", "mp", "cosamp"])
 def test_runs_of_solvers_end_once_the_loss_has_turned(solver, monkeypatch):
-    from skpursuit.estimators.choice import solvers
+    from skpursuit.estimators.model_search import solver_search as solvers
 
     rng = np.random.default_rng(12)
     X = rng.standard_normal((100, 60))
@@ -326,18 +336,18 @@ def test_of_models_that_rounding_alone_tells_apart_the_first_is_best():
     arena, losses = SimpleNamespace(folds=folds), [rows + 1e-15, rows + noise, rows + 0.1]
     first, second, worse = (
         contest.Candidate(
-            arena, "swap", 0.0, 2, contest.Judged(None, folds.test @ each, lambda each=each: each)
+            arena, "swap", 0.0, 2, contest.HeldOutLoss(None, folds.test @ each, lambda each=each: each)
         )
         for each in losses
     )
-    assert second.held_out < first.held_out
-    assert contest.least_loss([worse, first, second]) is first
-    assert second.t_against(first) == 0.0
-    assert first.t_against(worse) > 1e6
+    assert second.held_out_loss < first.held_out_loss
+    assert contest.best_candidate([worse, first, second]) is first
+    assert second.t_statistic_against(first) == 0.0
+    assert first.t_statistic_against(worse) > 1e6
     for one, scores in ((first, losses[0][:6]), (second, losses[1][:6])):
         one.scores = -scores
-    assert contest.least_loss([first, second]) is first
-    assert second.t_against(first) == 0.0
+    assert contest.best_candidate([first, second]) is first
+    assert second.t_statistic_against(first) == 0.0
 
 
 @pytest.mark.parametrize("classes", [False, True])
@@ -348,16 +358,16 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
     kind, y = (PursuitClassifierCV, f > 0) if classes else (PursuitRegressorCV, f)
     parts = {}
 
-    def keep(paths, found=contest.mean_path):
+    def keep(paths, found=contest.average_families):
         parts["paths"], parts["means"] = list(paths), found(paths)
         return parts["means"]
 
-    monkeypatch.setattr(contest, "mean_path", keep)
-    monkeypatch.setattr(contest, "CLEARLY", np.inf)  # always in doubt
+    monkeypatch.setattr(contest, "average_families", keep)
+    monkeypatch.setattr(contest, "FAMILY_T", np.inf)  # always in doubt
     model = kind(cv=4).fit(X, y)
     boosted, means = parts["paths"][0], parts["means"]
-    few = contest.least_loss(one for path in parts["paths"][1:] for one in path)
-    chosen = contest.least_loss(means)
+    few = contest.best_candidate(one for path in parts["paths"][1:] for one in path)
+    chosen = contest.best_candidate(means)
     place = means.index(chosen)
     assert model.choice_["family"] == "mean"
     assert model.choice_["ridge"] == few.ridge
@@ -365,18 +375,18 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
         model.scores_.shape[1] == len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
     )
     for one, mean in zip(boosted, means):  # a convex loss of a mean is at most the mean of the losses
-        assert mean.loss <= (one.loss + few.loss) / 2 + 1e-12
-    for fold in range(chosen.arena.folds.shape[0]):
-        each = [one.arena.fits(one.judged.model)[fold][0] for one in (boosted[place], few, chosen)]
+        assert mean.loss <= (one.loss + few.compared_loss) / 2 + 1e-12
+    for fold in range(chosen.search.folds.shape[0]):
+        each = [one.search.fold_fits(one.evaluation.model)[fold][0] for one in (boosted[place], few, chosen)]
         z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in each]
         np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
         if not classes:
-            tested = chosen.arena.folds.test[fold]
+            tested = chosen.search.folds.test[fold]
             error = tested @ (y - z[2]) ** 2 / 2
-            assert chosen.judged.fold_losses[fold] == pytest.approx(error)
-    others = contest.path_of(parts["paths"], few)
+            assert chosen.evaluation.fold_losses[fold] == pytest.approx(error)
+    others = contest.path_containing(parts["paths"], few)
     on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
-    whole = [contest.refit(path)[path.index(one)][0] for path, one in on_all]
+    whole = [contest.refit_path(path)[path.index(one)][0] for path, one in on_all]
     z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in whole]
     np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
     shown = model.decision_function(X) if classes else model.predict(X)
@@ -386,7 +396,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 def chance(X, y, fit_intercept=True):
     centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
     data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
-    return relation.chance_of_none(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
+    return relation.permutation_p_value(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
 
 
 def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_there_is_one():
@@ -407,7 +417,7 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
 
 def test_columns_of_zeros_have_no_relation_to_anything():
     data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
-    assert relation.chance_of_none(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
+    assert relation.permutation_p_value(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
 
 
 @pytest.mark.parametrize("d", [4, 40])
@@ -420,8 +430,8 @@ def test_the_error_of_ridge_regression_without_a_row_is_that_of_a_fit_without_it
     X -= X.mean(axis=0) * fit_intercept
     values = np.linalg.svd(X)[1] ** 2
     values = values[values > 1e-9 * values[0]]
-    monkeypatch.setattr(relation, "RIDGES", (0.5,))
-    monkeypatch.setattr(relation, "DEALS", 0)
+    monkeypatch.setattr(relation, "LOO_RIDGES", (0.5,))
+    monkeypatch.setattr(relation, "N_PERMUTATIONS", 0)
     found = relation._left_out_error(X, y[:, None], fit_intercept)
     error = 0.0
     for i in range(12):
@@ -464,7 +474,7 @@ def test_a_design_of_an_array_in_memory_competes_like_the_array(tmp_path, kind, 
 def test_a_design_that_is_no_plain_array_says_so():
     X, y, _ = datasets.make_sparse_signal(80, 10, 3, snr=3.0, random_state=0)
     design = as_design(X)
-    centred = design.with_view(design.view.then(centre=X.mean(axis=0)))
+    centred = design.with_view(design.view.compose(centre=X.mean(axis=0)))
     for one in (centred, as_design([[X[:, :9], X[:, 9:]]]), as_design(aslinearoperator(X))):
         with pytest.warns(UserWarning, match='X is not a plain array in memory, so solver="auto" is "omp"'):
             assert PursuitRegressorCV().fit(one, y).choice_["family"] == "omp"

@@ -12,9 +12,9 @@ ESTIMATORS = [
     sp.OrthogonalMatchingPursuitCV(),
     sp.PursuitRegressor(),
     sp.PursuitRegressor(solver="mp", max_iter=50),
-    sp.PursuitSelector(),
-    sp.PursuitSelector(n_resamples=4),
-    sp.PursuitSelector(n_features_to_select="cv"),
+    sp.PursuitFeatureSelector(),
+    sp.PursuitFeatureSelector(n_resamples=4),
+    sp.PursuitFeatureSelector(n_features_to_select="cv"),
     sp.PursuitRegressor(solver="cosamp"),
     sp.PursuitRegressor(
         solver=sp.FrankWolfe(sp.L1Ball(100.0), max_iter=30), scale="column", shared_support=False

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skpursuit import DictionaryLearner
-from skpursuit.coding import dictionary as update_rule
+from skpursuit.coding import dictionary_update as update_rule
 
 
 def planted(m=1500, d=24, n=16, k=2, seed=0):
@@ -44,7 +44,7 @@ def test_update_never_raises_the_quadratic_objective():
     codes[:, 7] = 0
     signals = codes @ atoms + 0.5 * rng.standard_normal((400, 30))
     before, start = np.sum((signals - codes @ atoms) ** 2), atoms.copy()
-    update_rule.update(atoms, codes.T @ codes, codes.T @ signals)
+    update_rule.update_atoms(atoms, codes.T @ codes, codes.T @ signals)
     np.testing.assert_allclose(np.linalg.norm(atoms, axis=1), 1)
     np.testing.assert_array_equal(atoms[7], start[7])
     assert np.sum((signals - codes @ atoms) ** 2) < before
@@ -60,7 +60,7 @@ def test_update_in_blocks_equals_one_atom_after_the_other():
     for j in range(100):
         moved = expected[j] + (B[j] - A[j] @ expected) / A[j, j]
         expected[j] = moved / np.linalg.norm(moved)
-    update_rule.update(atoms, A, B)
+    update_rule.update_atoms(atoms, A, B)
     np.testing.assert_allclose(atoms, expected, atol=1e-10)
 
 

@@ -27,9 +27,9 @@ from skpursuit import (
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
+    PursuitFeatureSelector,
     PursuitRegressor,
     PursuitRegressorCV,
-    PursuitSelector,
     Quantile,
     Status,
     datasets,
@@ -403,7 +403,7 @@ def test_minimize_gives_a_quantile_in_any_unit():
     [
         (PursuitRegressorCV(cv=3), "scores_"),
         (PursuitRegressor(n_nonzero_coefs=3), "coef_"),
-        (PursuitSelector(n_features_to_select=3, n_resamples=6, random_state=0), "scores_"),
+        (PursuitFeatureSelector(n_features_to_select=3, n_resamples=6, random_state=0), "scores_"),
     ],
     ids=str,
 )

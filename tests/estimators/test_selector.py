@@ -1,4 +1,4 @@
-"""`PursuitSelector`: features in order of entry, and stable ones."""
+"""`PursuitFeatureSelector`: features in order of entry, and stable ones."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from skpursuit import OMP, PursuitSelector, datasets, minimize
+from skpursuit import OMP, PursuitFeatureSelector, datasets, minimize
 
 
 @pytest.fixture(scope="module")
@@ -16,14 +16,14 @@ def signal():
 
 def test_features_are_those_of_the_pursuit_in_order_of_entry(signal):
     X, y, _ = signal
-    chooser = PursuitSelector(n_features_to_select=6).fit(X, y)
+    chooser = PursuitFeatureSelector(n_features_to_select=6).fit(X, y)
     standard = (X - X.mean(axis=0)) / X.std(axis=0)
     expected = minimize(standard, y - y.mean(), OMP(6)).support
     assert chooser.support_.tolist() == expected.tolist()
     np.testing.assert_allclose(chooser.scores_[expected], [1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
     assert chooser.get_support(indices=True).tolist() == sorted(expected)
     assert np.isnan(chooser.error_bound_)
-    sparse = PursuitSelector(n_features_to_select=6).fit(csr_array(X), y)
+    sparse = PursuitFeatureSelector(n_features_to_select=6).fit(csr_array(X), y)
     assert sparse.support_.tolist() == expected.tolist()
     assert sparse.transform(csr_array(X)).shape == (150, 6)
 
@@ -32,63 +32,63 @@ def test_names_frames_and_pipelines(signal):
     pd = pytest.importorskip("pandas")
     X, y, w = signal
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(60)])
-    chooser = PursuitSelector(n_features_to_select=4).set_output(transform="pandas").fit(frame, y)
+    chooser = PursuitFeatureSelector(n_features_to_select=4).set_output(transform="pandas").fit(frame, y)
     names = [f"f{j}" for j in np.flatnonzero(w)]
     assert chooser.get_feature_names_out().tolist() == names
     assert chooser.transform(frame).columns.tolist() == names
-    model = make_pipeline(PursuitSelector(n_features_to_select=4), LinearRegression()).fit(X, y)
+    model = make_pipeline(PursuitFeatureSelector(n_features_to_select=4), LinearRegression()).fit(X, y)
     assert model.score(X, y) > 0.7
 
 
 def test_stable_features_are_the_true_ones_and_noise_has_few(signal):
     X, y, w = signal
-    chooser = PursuitSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
+    chooser = PursuitFeatureSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
     assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
     assert chooser.scores_.max() <= 1.0
     assert chooser.scores_.sum() == pytest.approx(8.0)
     assert chooser.error_bound_ == pytest.approx(64 / (0.5 * 60))
-    again = PursuitSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
+    again = PursuitFeatureSelector(n_features_to_select=8, n_resamples=30, random_state=0).fit(X, y)
     np.testing.assert_array_equal(again.scores_, chooser.scores_)
     mistakes = []
     for seed in range(10):
         noise = np.random.default_rng(seed).standard_normal(150)
-        found = PursuitSelector(n_features_to_select=3, n_resamples=20, random_state=0).fit(X, noise)
+        found = PursuitFeatureSelector(n_features_to_select=3, n_resamples=20, random_state=0).fit(X, noise)
         mistakes.append(len(found.support_))
     assert np.mean(mistakes) <= found.error_bound_
 
 
 def test_a_selector_has_no_summary_of_a_model_that_it_does_not_have():
-    assert not hasattr(PursuitSelector(), "summary")
+    assert not hasattr(PursuitFeatureSelector(), "summary")
 
 
 def test_classes():
     X, y, w = datasets.make_logistic_signal(600, 30, 3, random_state=1)
     labels = np.where(y > 0, "yes", "no")
-    chooser = PursuitSelector(n_features_to_select=3).fit(X, labels)
+    chooser = PursuitFeatureSelector(n_features_to_select=3).fit(X, labels)
     assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
     three = np.array(["a", "b", "c"])[np.digitize(X[:, 4], np.quantile(X[:, 4], [0.3, 0.6]))]
-    assert PursuitSelector(n_features_to_select=1).fit(X, three).support_.tolist() == [4]
+    assert PursuitFeatureSelector(n_features_to_select=1).fit(X, three).support_.tolist() == [4]
 
 
 def test_cross_validation_chooses_the_number(signal):
     X, y, w = signal
-    chooser = PursuitSelector(n_features_to_select="cv").fit(X, y)
+    chooser = PursuitFeatureSelector(n_features_to_select="cv").fit(X, y)
     assert set(np.flatnonzero(w)) <= set(chooser.support_.tolist())
     assert len(chooser.support_) < 15
-    stable = PursuitSelector(n_features_to_select="cv", n_resamples=20, random_state=0).fit(X, y)
+    stable = PursuitFeatureSelector(n_features_to_select="cv", n_resamples=20, random_state=0).fit(X, y)
     assert stable.error_bound_ == pytest.approx(len(chooser.support_) ** 2 / (0.5 * 60))
-    classes = PursuitSelector(n_features_to_select="cv").fit(csr_array(X), np.where(y > 0, "a", "b"))
+    classes = PursuitFeatureSelector(n_features_to_select="cv").fit(csr_array(X), np.where(y > 0, "a", "b"))
     assert len(classes.support_) > 0
     assert set(classes.support_.tolist()) <= set(np.flatnonzero(w))
     noise = np.random.default_rng(1).standard_normal(150)
-    assert len(PursuitSelector(n_features_to_select="cv").fit(X, noise).support_) == 0
+    assert len(PursuitFeatureSelector(n_features_to_select="cv").fit(X, noise).support_) == 0
 
 
 def test_halves_do_not_depend_on_the_order_of_rows_nor_on_how_equal_rows_are_counted(signal):
     X, y, _ = signal
     rng = np.random.default_rng(2)
     counts, order = rng.integers(1, 4, 150), rng.permutation(150)
-    chooser = PursuitSelector(n_features_to_select=6, n_resamples=6, random_state=0)
+    chooser = PursuitFeatureSelector(n_features_to_select=6, n_resamples=6, random_state=0)
     repeated = chooser.fit(X.repeat(counts, axis=0), y.repeat(counts)).scores_
     weighted = chooser.fit(X[order], y[order], sample_weight=counts[order]).scores_
     np.testing.assert_array_equal(repeated, weighted)
@@ -99,7 +99,7 @@ def test_weights_that_are_no_counts_leave_samples_in_one_half(weight):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 40))
     y = 0.3 * X[:, 0] + 0.2 * X[:, 1] + rng.standard_normal(100)
-    chooser = PursuitSelector(n_features_to_select=5, n_resamples=20, random_state=0)
+    chooser = PursuitFeatureSelector(n_features_to_select=5, n_resamples=20, random_state=0)
     plain = chooser.fit(X, y).scores_
     np.testing.assert_array_equal(chooser.fit(X, y, np.full(100, weight)).scores_, plain)
     strata = np.where(np.arange(100) % 2, 1.0, 1000.0)

@@ -5,8 +5,8 @@ import pytest
 
 from skpursuit import OrthogonalMatchingPursuit, as_design
 from skpursuit.estimators.gram_data import Moments
-from skpursuit.estimators.gram_omp import ColumnPursuit, GramPursuit, omp_path
-from skpursuit.estimators.omp_functions import way_to_pursue
+from skpursuit.estimators.omp_functions import choose_backend
+from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, omp_path
 
 
 def problem(seed, n, d, order="C", dtype=np.float64):
@@ -23,7 +23,7 @@ def problem(seed, n, d, order="C", dtype=np.float64):
 def test_short_ways_equal_the_loop(n, d, k, seed, weighted, order):
     X, y = problem(seed, n, d, order)
     weights = np.where(np.arange(n) < 2, 0.0, 1.0 + np.arange(n) % 3) if weighted else None
-    assert way_to_pursue(as_design(X), k, "auto", "auto") != "loop"
+    assert choose_backend(as_design(X), k, "auto", "auto") != "loop"
     fits = [
         OrthogonalMatchingPursuit(n_nonzero_coefs=k, selector=name).fit(X, y, weights)
         for name in ("auto", "exact")
@@ -35,7 +35,7 @@ def test_short_ways_equal_the_loop(n, d, k, seed, weighted, order):
 
 def test_both_ways_are_taken():
     ways = {
-        way_to_pursue(as_design(problem(0, n, d)[0]), 10, "auto", "auto") for n, d in [(600, 8), (30, 500)]
+        choose_backend(as_design(problem(0, n, d)[0]), 10, "auto", "auto") for n, d in [(600, 8), (30, 500)]
     }
     assert ways == {"gram", "columns"}
 
@@ -54,7 +54,7 @@ def test_ties_and_dependent_columns(pursue):
     assert 1 not in path.support.tolist()
     assert 3 not in path.support.tolist()
     assert len(path) == 3
-    assert path.premature
+    assert path.ended_early
     coef = np.zeros(6)
     coef[path.support] = path.coef(len(path))
     np.testing.assert_allclose(coef @ columns, y, atol=1e-10)
@@ -72,7 +72,7 @@ def test_products_in_float32_change_no_bit(seed, monkeypatch):
     y = columns[:6].sum(axis=0) + (seed % 2) * rng.standard_normal(n)
     paths, matrices = [], (columns, np.asfortranarray(columns))
     for least in (0, columns.size + 1):
-        monkeypatch.setattr("skpursuit.estimators.gram_omp.SINGLE_ENTRIES", least)
+        monkeypatch.setattr("skpursuit.estimators.omp_small.SINGLE_ENTRIES", least)
         pursuits = [ColumnPursuit(matrix, y, k) for matrix in matrices]
         assert [pursuit.single is not None for pursuit in pursuits] == [least == 0] * 2
         paths.append([omp_path(pursuit) for pursuit in pursuits])

@@ -1,4 +1,4 @@
-"""`verbose` and `time_limit` of every estimator: one mechanism, `data/progress.py`."""
+"""`verbose` and `time_limit` of every estimator: one mechanism, `progress.py`."""
 
 import io
 import threading
@@ -8,8 +8,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import skpursuit as sp
-from skpursuit.coding.dictionary import CodeStatistics
-from skpursuit.data import progress
+from skpursuit import progress
+from skpursuit.coding.dictionary_update import SufficientStatistics
 from skpursuit.problem.state import Status
 
 RNG = np.random.default_rng(0)
@@ -24,8 +24,8 @@ FITS = {
     "regressor cv": lambda **o: sp.PursuitRegressorCV(**o).fit(X, Y),
     "regressor cv, named": lambda **o: sp.PursuitRegressorCV(solver=["omp", "cosamp"], **o).fit(X, Y),
     "classifier cv": lambda **o: sp.PursuitClassifierCV(**o).fit(X, LABELS),
-    "selector": lambda **o: sp.PursuitSelector(n_resamples=4, random_state=0, **o).fit(X, Y),
-    "selector cv": lambda **o: sp.PursuitSelector(n_features_to_select="cv", **o).fit(X, Y),
+    "selector": lambda **o: sp.PursuitFeatureSelector(n_resamples=4, random_state=0, **o).fit(X, Y),
+    "selector cv": lambda **o: sp.PursuitFeatureSelector(n_features_to_select="cv", **o).fit(X, Y),
     "learner": lambda **o: sp.DictionaryLearner(8, 2, random_state=0, **o).fit(X),
     "learner, further": lambda **o: sp.DictionaryLearner(8, 2, random_state=0, **o).partial_fit(X),
     "coder": lambda **o: sp.PursuitCoder(np.eye(20), 2, **o).transform(X),
@@ -69,8 +69,8 @@ def spoken(monkeypatch, name, tty=False, **options):
     """What a fit writes if every call takes longer than the patience."""
     stream, threads = io.StringIO(), []
     stream.isatty = lambda: tty
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "OFTEN", 1e-4)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "REPORT_SECONDS", 1e-4)
     monkeypatch.setattr("sys.stderr", stream)
     start = threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda self: (threads.append(self), start(self)))
@@ -100,22 +100,22 @@ def test_auto_is_silent_where_nobody_looks(monkeypatch):
 
 
 def test_a_share_of_the_time():
-    with progress.watching("test", time_limit=1e4) as watch:
-        with watch.part(0.0):
-            assert progress.current().over()
-        assert not watch.over()
-        with watch.part(None):
-            assert progress.current().end is None
+    with progress.monitoring("test", time_limit=1e4) as watch:
+        with watch.time_share(0.0):
+            assert progress.current_monitor().out_of_time()
+        assert not watch.out_of_time()
+        with watch.time_share(None):
+            assert progress.current_monitor().end is None
         watch.stopped = False
 
 
 @pytest.mark.parametrize(("limits", "who"), [((0, 1e4), "outer"), ((1e4, 0), "inner")])
 def test_a_watch_inside_another_ends_with_it_and_is_heard_through_it(limits, who):
     def nested():
-        with progress.watching("outer", time_limit=limits[0]) as outer:
-            with progress.watching("inner", time_limit=limits[1]) as inner:
-                inner.note("half of {}", "it")
-                assert inner.over()
+        with progress.monitoring("outer", time_limit=limits[0]) as outer:
+            with progress.monitoring("inner", time_limit=limits[1]) as inner:
+                inner.set_message("half of {}", "it")
+                assert inner.out_of_time()
             assert str(outer) == "outer: half of it (0 s)"
 
     with pytest.warns(ConvergenceWarning, match=f"{who}: stopped by time_limit=0;") as caught:
@@ -133,7 +133,7 @@ def test_a_learner_without_time_has_learned_nothing_and_says_so(name):
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_time_ends_learning_between_batches(monkeypatch, method):
     """A clock that goes on by a second whenever a batch is taken: the time is over inside of the second."""
-    now, sums, step = [0.0], [], CodeStatistics.step
+    now, sums, step = [0.0], [], SufficientStatistics.step
 
     def slow(*args):
         now[0] += 1.0
@@ -141,7 +141,7 @@ def test_time_ends_learning_between_batches(monkeypatch, method):
         return sums[-1]
 
     options = {"n_components": 8, "n_nonzero_coefs": 2, "random_state": 0, "batch_size": 20, "max_iter": 2}
-    monkeypatch.setattr(CodeStatistics, "step", slow)
+    monkeypatch.setattr(SufficientStatistics, "step", slow)
     getattr(sp.DictionaryLearner(**options), method)(X)
     residual, energy = sum(sums[:2])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
@@ -157,25 +157,25 @@ COUNTING = ("OMPCV", "regressor cv", "regressor cv, named", "classifier cv", "se
 
 @pytest.mark.parametrize("name", COUNTING)
 def test_a_call_around_others_hears_how_far_they_are(name, monkeypatch):
-    heard, count = [], progress.Watch.count
+    heard, count = [], progress.ProgressMonitor.advance_by
 
     def listening(self, parts=1.0):
         count(self, parts)
-        heard.append(watch.share)
+        heard.append(watch.fraction_done)
 
-    monkeypatch.setattr(progress.Watch, "count", listening)
-    with progress.watching("all of it") as watch:
+    monkeypatch.setattr(progress.ProgressMonitor, "advance_by", listening)
+    with progress.monitoring("all of it") as watch:
         FITS[name]()
     assert len(heard) >= 4
     assert heard == sorted(heard)
     assert 0.5 < heard[-1] <= 0.99
-    assert watch.share is None
+    assert watch.fraction_done is None
 
 
 def test_what_a_call_counts_itself_is_not_changed_by_those_inside():
-    with progress.watching("all of it") as watch:
-        watch.expect(4)
-        watch.count()
+    with progress.monitoring("all of it") as watch:
+        watch.set_total(4)
+        watch.advance_by()
         FITS["regressor cv"]()
-        assert watch.share == 0.25
+        assert watch.fraction_done == 0.25
         assert "about" in str(watch)

@@ -38,7 +38,7 @@ def test_picking_entries_and_reading_whole_rows_give_the_same_bits(rng, monkeypa
     start = rng.standard_normal(cols.size)
     answers = []
     for share in (0.0, np.inf):
-        monkeypatch.setattr(columns, "CROWDED", share)
+        monkeypatch.setattr(columns, "FULL_ROW_THRESHOLD", share)
         out = start.copy()
         columns.accumulate_dense_columns(X, chosen, weights, cols, out)
         answers.append(out)
@@ -85,7 +85,7 @@ def test_listed_columns_of_sparse_matrices(rng, dtype):
     place = np.full(40, -1)
     place[cols] = np.arange(cols.size)
     out = np.ones((2, cols.size))
-    columns.pick_csr(X.indptr, X.indices, X.data, chosen, weights, place, out)
+    columns.accumulate_csr_columns(X.indptr, X.indices, X.data, chosen, weights, place, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12)
 
 

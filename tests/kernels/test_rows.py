@@ -56,7 +56,7 @@ def test_accumulate_dense_reads_read_only_memory_and_leaves_flags_alone(rng):
 
 
 def test_equal_columns_get_equal_bits_wherever_they_stand(rng):
-    d = rows.TILE + 500
+    d = rows.TILE_COLUMNS + 500
     column = rng.standard_normal((53, 1))
     X = np.repeat(column, d, axis=1)
     out = np.zeros(d)
@@ -69,7 +69,7 @@ def test_the_length_of_a_call_does_not_change_bits(rng, monkeypatch):
     chosen, weights = rng.permutation(200), rng.standard_normal(200)
     once, often = np.zeros(70), np.zeros(70)
     rows.accumulate_dense(X, chosen, weights, once)
-    monkeypatch.setattr(rows.threads, "CHUNK", 1000)
+    monkeypatch.setattr(rows.threads, "MAX_KERNEL_WORK", 1000)
     rows.accumulate_dense(X, chosen, weights, often)
     np.testing.assert_array_equal(once, often)
 

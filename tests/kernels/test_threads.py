@@ -8,13 +8,13 @@ from threadpoolctl import threadpool_limits
 
 from skpursuit.kernels import rows
 from skpursuit.numerics import threads
-from skpursuit.numerics.blas import libraries, one_thread
+from skpursuit.numerics.blas import libraries, single_threaded_blas
 
 
 @pytest.mark.parametrize("total", [0, 1, 63, 64, 65, 1000])
 @pytest.mark.parametrize("parts", [1, 2, 3, 50])
 def test_cut_covers_everything_once_at_aligned_places(total, parts):
-    ranges = threads.cut(total, 64, parts)
+    ranges = threads.split_range(total, 64, parts)
     assert [i for lo, hi in ranges for i in range(lo, hi)] == list(range(total))
     assert len(ranges) <= parts
     assert all(lo % 64 == 0 for lo, _ in ranges)
@@ -22,52 +22,52 @@ def test_cut_covers_everything_once_at_aligned_places(total, parts):
 
 def test_count_follows_threadpool_limits():
     with threadpool_limits(1, user_api="blas"):
-        assert threads.count() == 1
+        assert threads.thread_count() == 1
     with threadpool_limits(2, user_api="blas"):
-        assert threads.count() == 2
+        assert threads.thread_count() == 2
 
 
 def test_kernels_keep_their_threads_while_blas_has_one():
-    with threadpool_limits(2, user_api="blas"), one_thread():
+    with threadpool_limits(2, user_api="blas"), single_threaded_blas():
         assert {library.num_threads for library in libraries()} == {1}
-        assert threads.count() == 2
-        with threads.alone():
-            assert threads.count() == 1
-        assert threads.count() == 2
+        assert threads.thread_count() == 2
+        with threads.no_nested_threads():
+            assert threads.thread_count() == 1
+        assert threads.thread_count() == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2, None])
-@pytest.mark.parametrize("work", [1, 10 * threads.WORTH])
+@pytest.mark.parametrize("work", [1, 10 * threads.MIN_PARALLEL_WORK])
 def test_pieces_that_are_shared_are_each_done_once_and_use_no_other_threads(workers, work):
     with threadpool_limits(2, user_api="blas"):
         seen = []
         pieces = [(i, 2 * i) for i in range(5)]
-        threads.share(lambda a, b: seen.append((a, b, threads.count())), pieces, work, workers)
+        threads.run_tasks(lambda a, b: seen.append((a, b, threads.thread_count())), pieces, work, workers)
         assert sorted(seen) == [(i, 2 * i, 1) for i in range(5)]
-        assert threads.count() == 2
+        assert threads.thread_count() == 2
 
 
 def test_little_work_and_one_job_stay_on_the_callers_thread():
     def users(work):
         seen = set()
-        threads.share(lambda: (seen.add(threading.current_thread()), time.sleep(0.01)), [()] * 8, work)
+        threads.run_tasks(lambda: (seen.add(threading.current_thread()), time.sleep(0.01)), [()] * 8, work)
         return seen
 
     with threadpool_limits(2, user_api="blas"):
-        assert users(threads.WORTH - 1) == {threading.current_thread()}
-        assert len(users(10 * threads.WORTH)) == 2
-        with threads.limited(1):
-            assert users(10 * threads.WORTH) == {threading.current_thread()}
-        with threads.limited(None):
-            assert len(users(10 * threads.WORTH)) == 2
+        assert users(threads.MIN_PARALLEL_WORK - 1) == {threading.current_thread()}
+        assert len(users(10 * threads.MIN_PARALLEL_WORK)) == 2
+        with threads.respect_n_jobs(1):
+            assert users(10 * threads.MIN_PARALLEL_WORK) == {threading.current_thread()}
+        with threads.respect_n_jobs(None):
+            assert len(users(10 * threads.MIN_PARALLEL_WORK)) == 2
 
 
 def test_without_blas_the_environment_decides(monkeypatch):
     monkeypatch.setattr(threads, "thread_counts", list)
     monkeypatch.setenv("OMP_NUM_THREADS", "3,1")
-    assert threads.count() == 3
+    assert threads.thread_count() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert 1 <= threads.count() <= (os.cpu_count() or 1)
+    assert 1 <= threads.thread_count() <= (os.cpu_count() or 1)
 
 
 def test_several_threads_give_the_bits_of_one(monkeypatch):
@@ -76,8 +76,8 @@ def test_several_threads_give_the_bits_of_one(monkeypatch):
     weights = rng.standard_normal(333)
     answers = []
     for count in (1, 2, 7):
-        monkeypatch.setattr(threads, "count", lambda count=count: count)
-        monkeypatch.setattr(threads, "WORTH", 1000)
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(threads, "MIN_PARALLEL_WORK", 1000)
         out = np.zeros(3001)
         rows.accumulate_dense(X, chosen, weights, out)
         answers.append(out)
@@ -87,7 +87,7 @@ def test_several_threads_give_the_bits_of_one(monkeypatch):
 
 def test_all_threads_work_at_once_and_none_nests(monkeypatch):
     monkeypatch.setattr(
-        threads, "count", lambda real=threads.count: 3 if threading.current_thread() is main else 1
+        threads, "count", lambda real=threads.thread_count: 3 if threading.current_thread() is main else 1
     )
     main, meet, names = threading.current_thread(), threading.Barrier(3, timeout=30), []
 
@@ -95,26 +95,28 @@ def test_all_threads_work_at_once_and_none_nests(monkeypatch):
         meet.wait()
         names.append(threading.current_thread().name)
 
-    threads.over_ranges(kernel, 3, 1, 10 * threads.WORTH, ())
+    threads.parallel_for(kernel, 3, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     assert len(set(names)) == 3
 
 
 def test_inside_a_task_there_is_one_thread(monkeypatch):
     seen = []
     with threadpool_limits(2, user_api="blas"):
-        threads.over_ranges(lambda lo, hi: seen.append(threads.count()), 2, 1, 10 * threads.WORTH, ())
+        threads.parallel_for(
+            lambda lo, hi: seen.append(threads.thread_count()), 2, 1, 10 * threads.MIN_PARALLEL_WORK, ()
+        )
         assert seen == [1, 1]
-        assert threads.count() == 2
+        assert threads.thread_count() == 2
 
 
 def test_small_work_stays_in_the_calling_thread():
     seen = []
-    threads.over_ranges(lambda lo, hi: seen.append((lo, hi, threading.current_thread())), 100, 1, 10, ())
+    threads.parallel_for(lambda lo, hi: seen.append((lo, hi, threading.current_thread())), 100, 1, 10, ())
     assert seen == [(0, 100, threading.current_thread())]
 
 
 def test_long_work_is_cut_so_that_it_can_be_interrupted(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 1)
+    monkeypatch.setattr(threads, "thread_count", lambda: 1)
     calls = []
 
     def kernel(lo, hi):
@@ -123,12 +125,12 @@ def test_long_work_is_cut_so_that_it_can_be_interrupted(monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        threads.over_ranges(kernel, 100, 1, 10 * threads.CHUNK, ())
+        threads.parallel_for(kernel, 100, 1, 10 * threads.MAX_KERNEL_WORK, ())
     assert calls == [(0, 10), (10, 20)]
 
 
 def test_an_error_in_a_thread_is_raised_after_all_have_stopped(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
     busy = set()
 
     def kernel(lo, hi):
@@ -139,24 +141,24 @@ def test_an_error_in_a_thread_is_raised_after_all_have_stopped(monkeypatch):
         busy.discard(lo)
 
     with pytest.raises(ValueError, match="from the kernel"):
-        threads.over_ranges(kernel, 100, 1, 2 * threads.WORTH, ())
+        threads.parallel_for(kernel, 100, 1, 2 * threads.MIN_PARALLEL_WORK, ())
     assert not busy
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_makes_its_own_pool(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
-    threads.over_ranges(lambda lo, hi: None, 2, 1, 10 * threads.WORTH, ())
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
+    threads.parallel_for(lambda lo, hi: None, 2, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     assert threads._pool is not None
     threads._forget()  # what a fork runs in the child; forking a threaded test process is not safe
     assert threads._pool is None
     seen = []
-    threads.over_ranges(lambda lo, hi: seen.append(lo), 2, 1, 10 * threads.WORTH, ())
+    threads.parallel_for(lambda lo, hi: seen.append(lo), 2, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     assert sorted(seen) == [0, 1]
 
 
 def test_what_was_begun_is_ended_by_all(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
     done, hold = [], threading.Event()
 
     def kernel(lo, hi):
@@ -165,23 +167,23 @@ def test_what_was_begun_is_ended_by_all(monkeypatch):
         done.extend(range(lo, hi))
         hold.set()
 
-    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     assert not done
     finish()
     assert sorted(done) == list(range(100))
 
 
 def test_without_other_threads_nothing_begins_early(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 1)
+    monkeypatch.setattr(threads, "thread_count", lambda: 1)
     seen = []
-    finish = threads.begin(lambda lo, hi: seen.append((lo, hi)), 10, 1, 10, ())
+    finish = threads.start_parallel_for(lambda lo, hi: seen.append((lo, hi)), 10, 1, 10, ())
     assert not seen
     finish()
     assert seen == [(0, 10)]
 
 
 def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
     monkeypatch.setattr(threads, "_pool", None)
     release, first, second = threading.Event(), [], []
 
@@ -190,8 +192,10 @@ def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
             release.wait(30)
         first.extend(range(lo, hi))
 
-    finish = threads.begin(slow, 40, 1, 10 * threads.WORTH, ())
-    threads.over_ranges(lambda lo, hi: second.extend(range(lo, hi)), 40, 1, 10 * threads.WORTH, ())
+    finish = threads.start_parallel_for(slow, 40, 1, 10 * threads.MIN_PARALLEL_WORK, ())
+    threads.parallel_for(
+        lambda lo, hi: second.extend(range(lo, hi)), 40, 1, 10 * threads.MIN_PARALLEL_WORK, ()
+    )
     assert second == list(range(40))
     release.set()
     finish()
@@ -199,7 +203,7 @@ def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
 
 
 def test_what_nobody_can_end_any_more_is_dropped(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
     monkeypatch.setattr(threads, "_pool", None)
     entered, release, done = threading.Event(), threading.Event(), []
 
@@ -208,7 +212,7 @@ def test_what_nobody_can_end_any_more_is_dropped(monkeypatch):
         release.wait(30)
         done.append(lo)
 
-    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     entered.wait(30)
     del finish
     release.set()
@@ -220,7 +224,7 @@ def test_what_nobody_can_end_any_more_is_dropped(monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_ends_what_its_parent_began(monkeypatch):
-    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(threads, "thread_count", lambda: 2)
     entered, release, done = threading.Event(), threading.Event(), set()
 
     def kernel(lo, hi):
@@ -229,7 +233,7 @@ def test_a_forked_child_ends_what_its_parent_began(monkeypatch):
             release.wait(30)
         done.update(range(lo, hi))
 
-    finish = threads.begin(kernel, 100, 1, 10 * threads.WORTH, ())
+    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
     entered.wait(30)
     pid = os.fork()
     if pid == 0:

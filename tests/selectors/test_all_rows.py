@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import LUCB, Budget, Exact, Greedy, SuccessiveHalving, SuccessiveReject, Uniform
 
-from ..support.asking import Absolute, Group, Question, Signed, ask, random_question
+from ..support.asking import Absolute, GroupNorm, Question, Signed, ask, random_question
 from ..support.data import forbid_product, parts
 from ..support.sources import NAMES, every_source, matrix
 
@@ -13,7 +13,7 @@ ALL_ROWS = {
     "greedy": Greedy(stop=Budget(1.0)),
     "halving": SuccessiveHalving(budget=64.0),
     "halving-random": SuccessiveHalving(order="random", budget=64.0),
-    "halving-finish": SuccessiveHalving(finish=1.0),
+    "halving-finish": SuccessiveHalving(exact_fraction=1.0),
     "lucb": LUCB(budget=1.0, delta=0.0),
 }
 PROBLEMS = 500
@@ -64,14 +64,14 @@ PARTIAL = {
     "greedy": Greedy(stop=Budget(0.5)),
     "uniform": Uniform(stop=Budget(0.5)),
     "halving": SuccessiveHalving(budget=1.5),
-    "halving-random": SuccessiveHalving(order="random", budget=1.0, finish=0.0),
+    "halving-random": SuccessiveHalving(order="random", budget=1.0, exact_fraction=0.0),
     "doubling": SuccessiveHalving(budget=0.2, doubling=True),
     "reject": SuccessiveReject(budget=1.0),
     "lucb": LUCB(budget=0.7),
 }
 
 
-@pytest.mark.parametrize("score", [Absolute(), Signed(), Group()], ids=lambda score: type(score).__name__)
+@pytest.mark.parametrize("score", [Absolute(), Signed(), GroupNorm()], ids=lambda score: type(score).__name__)
 @pytest.mark.parametrize("selector", PARTIAL)
 @pytest.mark.parametrize("name", NAMES)
 def test_partial_answers_on_every_source(sources, name, selector, score):
@@ -80,7 +80,7 @@ def test_partial_answers_on_every_source(sources, name, selector, score):
     rng = np.random.default_rng(3)
     for k in (1, 2, 4):
         exclude = rng.choice(17, 5, replace=False)
-        r = rng.standard_normal((23, 2) if isinstance(score, Group) else 23)
+        r = rng.standard_normal((23, 2) if isinstance(score, GroupNorm) else 23)
         answer = ask(PARTIAL[selector], design, Question(r, k, score, exclude, seed=k))
         assert len(answer.indices) == k == len(set(answer.indices.tolist()))
         assert not set(answer.indices.tolist()) & set(exclude.tolist())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.data.grams import GRAM_SHARE
-from skpursuit.selectors.gram_sums import GramSums
+from skpursuit.data.gram_columns import GRAM_SHARE
+from skpursuit.selectors.gram_gradient import GramGradient
 
 from ..support.asking import Absolute, query_at
 from ..support.data import dense, kept_gram_columns, kept_gram_matrix, view
@@ -70,7 +70,7 @@ def test_the_error_bound_holds_and_answers_are_exact_on_views(seed):
         truth = Z.T @ (Z[:, support] @ coef - y)
         r = np.asarray(Z[:, support] @ coef - y, dtype=np.float64)
         g, error = (
-            GramSums(design, y, roundings=0).gradient(query_at(support, coef, r, Absolute()), {}).estimate
+            GramGradient(design, y, roundings=0).evaluate(query_at(support, coef, r, Absolute()), {}).estimate
         )
         assert (np.abs(g - truth) <= error).all()
         exact = minimize(design, y, OMP(n_nonzero_coefs=10), selector="exact")

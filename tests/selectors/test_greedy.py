@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Budget, Greedy, Importance, Stability, Uniform, as_design, minimize
-from skpursuit.selectors.greedy import MOST_INDEX, decreasing
+from skpursuit.selectors.row_sampling import MOST_INDEX, argsort_descending
 
 from ..support.asking import ask, by_energy, prepare
 from ..support.data import memory_estimate, reads
@@ -65,7 +65,7 @@ def test_decreasing_is_a_stable_sort(n, kind):
         "neighbours": 1.0 + np.finfo(float).eps * rng.integers(0, 9, n),  # differ in the last bits alone
         "extremes": rng.choice([0.0, 5e-324, 1e-310, 1.0, 1e308, np.inf], n),
     }[kind]
-    assert decreasing(values).tolist() == np.argsort(-values, kind="stable").tolist()
+    assert argsort_descending(values).tolist() == np.argsort(-values, kind="stable").tolist()
 
 
 def test_equal_energies_go_by_index():

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import SuccessiveHalving, as_design, theory
-from skpursuit.selectors import halving
+from skpursuit.selectors import successive_halving as halving
 
 from ..support.asking import (
     Absolute,
-    Group,
+    GroupNorm,
     Question,
     Signed,
     ask,
@@ -28,9 +28,9 @@ LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_arra
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("finish", [0.0, 1 / 16, 0.3])
+@pytest.mark.parametrize("exact_fraction", [0.0, 1 / 16, 0.3])
 @pytest.mark.parametrize("order", ["energy", "random"])
-def test_follows_the_algorithm_of_the_paper(order, finish, layout):
+def test_follows_the_algorithm_of_the_paper(order, exact_fraction, layout):
     rng = np.random.default_rng(0)
     for trial in range(100):
         n, d = int(rng.integers(20, 200)), int(rng.integers(2, 60))
@@ -45,8 +45,8 @@ def test_follows_the_algorithm_of_the_paper(order, finish, layout):
             seed = int(rng.integers(2**32))
             rows = np.random.default_rng(seed).permutation(n)
             question = replace(question, seed=seed)
-        wanted, _ = plain_halving(X, question, rows, budget * n * d, finish)
-        selector = SuccessiveHalving(order, budget, finish)
+        wanted, _ = plain_halving(X, question, rows, budget * n * d, exact_fraction)
+        selector = SuccessiveHalving(order, budget, exact_fraction)
         assert ask(selector, LAYOUTS[layout](X), question).indices.tolist() == wanted.tolist()
 
 
@@ -86,7 +86,10 @@ class TestTwin:
         recomputed = 0
         for trial in range(60):
             question = random_question(rng, *design.shape)
-            settings = {"budget": (0.05, 0.2, 0.6)[trial % 3], "finish": (0.0, 1 / 16, 0.25)[trial // 3 % 3]}
+            settings = {
+                "budget": (0.05, 0.2, 0.6)[trial % 3],
+                "exact_fraction": (0.0, 1 / 16, 0.25)[trial // 3 % 3],
+            }
             selector = SuccessiveHalving(("energy", "random")[trial % 2], doubling=trial % 5 == 0, **settings)
             answers = []
             for yes in (True, False):
@@ -95,7 +98,7 @@ class TestTwin:
             assert answers[0].indices.tolist() == answers[1].indices.tolist()
             assert answers[0].certificate == answers[1].certificate
             np.testing.assert_allclose(answers[0].estimates, answers[1].estimates, rtol=0.02, atol=0.1)
-            recomputed += answers[0].recomputed
+            recomputed += answers[0].n_recomputed
         assert recomputed > 0
 
     def test_whole_numbers_tie_everywhere(self):
@@ -139,7 +142,7 @@ class TestTwin:
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                answers.append(ask(SuccessiveHalving(finish=0.0), design, question).indices.tolist())
+                answers.append(ask(SuccessiveHalving(exact_fraction=0.0), design, question).indices.tolist())
             assert answers[0] == answers[1]
 
     def test_small_x_has_no_twin(self):
@@ -158,7 +161,7 @@ def gaussian(n, d, seed=0):
 # 64 columns, 100 rows, 0.2: 1280 pulls, 6 rounds; rows by the end of each: 3, 9, 22, 48, then all.
 # From 1/16 on, after four rounds, 4 columns are left.
 @pytest.mark.parametrize(
-    ("layout", "finish", "entries"),
+    ("layout", "exact_fraction", "entries"),
     [
         ("C", 0.0, 100 * 64),
         ("C", 1 / 16, 48 * 64 + 52 * 64),  # four columns touch so many lines that whole rows are read
@@ -169,10 +172,10 @@ def gaussian(n, d, seed=0):
         ("csc", 1 / 16, 100 * 64),
     ],
 )
-def test_counts_by_hand(layout, finish, entries):
+def test_counts_by_hand(layout, exact_fraction, entries):
     X, r = gaussian(100, 64)
-    answer = ask(SuccessiveHalving(finish=finish), LAYOUTS[layout](X), r)
-    assert answer.recomputed <= 1
+    answer = ask(SuccessiveHalving(exact_fraction=exact_fraction), LAYOUTS[layout](X), r)
+    assert answer.n_recomputed <= 1
     assert answer.entries_read == entries
     assert answer.bytes_read == entries * (8 if layout in "CF" else 12)
 
@@ -180,23 +183,23 @@ def test_counts_by_hand(layout, finish, entries):
 def test_few_columns_are_picked_from_long_rows():
     X, r = gaussian(100, 512)
     # 10240 pulls, 9 rounds: 2, 6, 14, 31, 66 rows; 16 of 512 columns are left after five rounds.
-    answer = ask(SuccessiveHalving(finish=1 / 32), X, r)
+    answer = ask(SuccessiveHalving(exact_fraction=1 / 32), X, r)
     assert answer.entries_read == 66 * 512 + 34 * 16
 
 
 def test_excluded_columns_are_no_arms():
     X, r = gaussian(200, 64)
     exclude = np.arange(0, 64, 2)
-    answer = ask(SuccessiveHalving(finish=0.0, budget=0.1), X, r, exclude=exclude)
+    answer = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.1), X, r, exclude=exclude)
     # 32 arms, 5 rounds, 1280 pulls: 8, 16, 32, 64 rows; the 80 that are left for the last two columns alone.
-    inner = ask(SuccessiveHalving(finish=0.0, budget=0.2), X[:, 1::2].copy(), r)
+    inner = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.2), X[:, 1::2].copy(), r)
     assert answer.indices.tolist() == (2 * inner.indices + 1).tolist()
     assert answer.entries_read == 120 * 64 + 80 * 2
 
 
 def test_a_tiny_budget_still_pulls_every_arm_once():
     X, r = gaussian(1000, 32)
-    answer = ask(SuccessiveHalving(budget=1e-9, finish=0.0), X, r)
+    answer = ask(SuccessiveHalving(budget=1e-9, exact_fraction=0.0), X, r)
     assert answer.entries_read == 5 * 32
     assert answer.certificate == "heuristic"
 
@@ -204,8 +207,8 @@ def test_a_tiny_budget_still_pulls_every_arm_once():
 @pytest.mark.parametrize("k", [1, 3, 20, 32, 40])
 def test_never_halves_below_k(k):
     X, r = gaussian(500, 32)
-    for finish in (0.0, 1 / 16):
-        answer = ask(SuccessiveHalving(budget=0.3, finish=finish), X, r, k=k)
+    for exact_fraction in (0.0, 1 / 16):
+        answer = ask(SuccessiveHalving(budget=0.3, exact_fraction=exact_fraction), X, r, k=k)
         assert len(answer.indices) == min(k, 32)
         assert np.all(np.diff(np.abs(answer.estimates)) <= 0)
 
@@ -217,19 +220,19 @@ def test_certificates(order):
         ask(SuccessiveHalving(order, **settings), X, r).certificate
     )
     assert certificate(budget=0.2) == "heuristic"
-    assert certificate(budget=0.2, finish=1.0) == "exact"
+    assert certificate(budget=0.2, exact_fraction=1.0) == "exact"
     assert certificate(budget=5.9) == "heuristic"  # the first round ends before the last row
     assert certificate(budget=6.0) == "exact"
     # All rows were read, but not for those that had been dropped.
-    assert certificate(budget=2.0, finish=0.0) == "heuristic"
+    assert certificate(budget=2.0, exact_fraction=0.0) == "heuristic"
 
 
 def test_ties_go_to_the_lowest_index():
     X, r = gaussian(300, 40)
     X[:, [33, 21, 8]] = X[:, [2]] - 9 * r[:, None]  # equal, and far ahead
     for order in ("energy", "random"):
-        for budget, finish in ((0.05, 0.0), (0.2, 1 / 16), (6.0, 0.0), (0.2, 1.0)):
-            selector = SuccessiveHalving(order, budget, finish)
+        for budget, exact_fraction in ((0.05, 0.0), (0.2, 1 / 16), (6.0, 0.0), (0.2, 1.0)):
+            selector = SuccessiveHalving(order, budget, exact_fraction)
             assert ask(selector, X, r).indices.tolist() == [8]
             assert ask(selector, X, r, k=3).indices.tolist() == [8, 21, 33]
 
@@ -237,7 +240,11 @@ def test_ties_go_to_the_lowest_index():
 def test_degenerate_questions():
     X, r = gaussian(20, 5)
     every = np.arange(5)
-    for selector in (SuccessiveHalving(), SuccessiveHalving(finish=0.0), SuccessiveHalving(doubling=True)):
+    for selector in (
+        SuccessiveHalving(),
+        SuccessiveHalving(exact_fraction=0.0),
+        SuccessiveHalving(doubling=True),
+    ):
         assert ask(selector, X, r, exclude=every).indices.tolist() == []
         assert ask(selector, X, r, exclude=every[1:]).indices.tolist() == [0]
         assert ask(selector, X, np.zeros(20)).indices.tolist() == [0]
@@ -252,7 +259,7 @@ class TestDoubling:
         for trial in range(100):
             X, r = gaussian(300, 40, trial)
             X[:, 17] -= 0.5 * rng.random() * r
-            answer = ask(SuccessiveHalving(budget=0.05, finish=0.0, doubling=True), X, r)
+            answer = ask(SuccessiveHalving(budget=0.05, exact_fraction=0.0, doubling=True), X, r)
             exact += answer.certificate == "exact"
             doubled += answer.entries_read > 0
             if answer.certificate == "exact":
@@ -271,7 +278,7 @@ class TestDoubling:
 
     def test_reuses_what_was_read(self):
         X, r = gaussian(400, 64)
-        answer = ask(SuccessiveHalving(budget=0.02, finish=0.0, doubling=True), X, r)
+        answer = ask(SuccessiveHalving(budget=0.02, exact_fraction=0.0, doubling=True), X, r)
         assert answer.entries_read <= X.size
         assert answer.entries_read % 64 == 0
 
@@ -282,7 +289,7 @@ class TestDoubling:
             X[:, 5] -= 0.2 * r
             right = np.abs(X.T @ r).argmax()
             for doubling in (False, True):
-                selector = SuccessiveHalving(budget=0.05, finish=0.0, doubling=doubling)
+                selector = SuccessiveHalving(budget=0.05, exact_fraction=0.0, doubling=doubling)
                 hit = ask(selector, X, r).indices[0] == right
                 single, double = single + (hit and not doubling), double + (hit and doubling)
         assert double > single
@@ -306,7 +313,7 @@ def test_success_is_not_below_the_bound(d, promise):
     design = as_design(X)
 
     def rate(pulls):
-        selector = SuccessiveHalving("random", budget=pulls / X.size, finish=0.0)
+        selector = SuccessiveHalving("random", budget=pulls / X.size, exact_fraction=0.0)
         questions = (Question(r, score=Signed(), seed=[d, trial]) for trial in range(trials))
         return np.mean([ask(selector, design, question).indices[0] == d - 1 for question in questions])
 
@@ -320,7 +327,7 @@ def test_group_scores_of_one_target_are_absolute_ones():
     for budget in (0.05, 0.2):
         selector = SuccessiveHalving(budget=budget)
         one = ask(selector, X, r, k=3)
-        group = ask(selector, X, r[:, None], k=3, score=Group())
+        group = ask(selector, X, r[:, None], k=3, score=GroupNorm())
         assert group.indices.tolist() == one.indices.tolist()
         np.testing.assert_allclose(group.estimates[:, 0], one.estimates, rtol=1e-12)
 
@@ -333,9 +340,9 @@ def test_group_scores_of_one_target_are_absolute_ones():
         ({"budget": np.inf}, "budget must be"),
         ({"budget": np.nan}, "budget must be"),
         ({"budget": "much"}, "budget must be"),
-        ({"finish": -0.1}, "finish must be at least 0 and at most 1"),
-        ({"finish": 1.1}, "finish must be"),
-        ({"finish": np.nan}, "finish must be"),
+        ({"exact_fraction": -0.1}, "exact_fraction must be at least 0 and at most 1"),
+        ({"exact_fraction": 1.1}, "exact_fraction must be"),
+        ({"exact_fraction": np.nan}, "exact_fraction must be"),
     ],
 )
 def test_bad_arguments_are_named(settings, message):

@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import LUCB, as_design
-from skpursuit.data import operator
-from skpursuit.selectors.lucb import FIRST, Arms
+from skpursuit.data import operator_tile as operator
+from skpursuit.selectors.lucb import INITIAL_PULLS, Arms
 
 from ..support.asking import Question, ask
 
@@ -24,15 +24,17 @@ def test_a_clear_winner_needs_few_pulls():
         answer = ask(LUCB(budget=1.0), X, Question(r, seed=seed))
         assert answer.indices.tolist() == [17]
         assert answer.certificate == "heuristic"
-        assert 50 * FIRST <= answer.entries_read < 0.3 * X.size
+        assert 50 * INITIAL_PULLS <= answer.entries_read < 0.3 * X.size
 
 
 def test_the_budget_is_kept_but_for_the_last_batch():
     rng = np.random.default_rng(1)
     X, r = rng.standard_normal((400, 30)), rng.standard_normal(400)
     for budget in (0.01, 0.1, 0.4):
-        answer = ask(LUCB(budget, batch=5), X, Question(r, seed=0))
-        assert answer.entries_read <= max(30 * FIRST, budget * X.size) + 5 * 9  # the leader and 8 rivals
+        answer = ask(LUCB(budget, batch_size=5), X, Question(r, seed=0))
+        assert (
+            answer.entries_read <= max(30 * INITIAL_PULLS, budget * X.size) + 5 * 9
+        )  # the leader and 8 rivals
     assert answer.entries_read >= 0.4 * X.size
 
 
@@ -75,7 +77,7 @@ def test_large_operators_are_refused(monkeypatch):
         ask(LUCB(), aslinearoperator(X), np.ones(20))
 
 
-@pytest.mark.parametrize("bad", [{"budget": 0.0}, {"delta": 1.0}, {"delta": -0.1}, {"batch": 0}])
+@pytest.mark.parametrize("bad", [{"budget": 0.0}, {"delta": 1.0}, {"delta": -0.1}, {"batch_size": 0}])
 def test_parameters_are_checked(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         LUCB(**bad)

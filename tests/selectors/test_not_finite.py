@@ -8,14 +8,14 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.estimators.gram_omp import GramPursuit, omp_path
-from skpursuit.numerics.finite import NotFinite, kth_largest
-from skpursuit.problem.score import Group, top, top_set
-from skpursuit.selectors import NAMES, Absolute, Query, as_selector
-from skpursuit.selectors.settle import candidates, sorted_out
+from skpursuit.estimators.omp_small import GramPursuit, omp_path
+from skpursuit.numerics.finite import NonFiniteError, kth_largest
+from skpursuit.problem.scores import GroupNorm, top_k, top_k_by_index
+from skpursuit.selectors import SELECTORS, Absolute, Query, as_selector
+from skpursuit.selectors.top_k import find_contenders, split_certain
 from tests.support import data
 
-SELECTORS = [name for name in NAMES if name != "gram"]  # which answers for solvers alone
+SELECTORS = [name for name in SELECTORS if name != "gram"]  # which answers for solvers alone
 BLIND = ("uniform", "reject", "lucb", "halving-random")  # which may not draw a row that is not finite
 
 
@@ -55,8 +55,8 @@ def test_a_residual_that_is_not_finite_has_no_answer(name, bad):
             r = np.ones((30, 2) if many else 30)
             r[7] = bad
             for k in (1, 3):
-                with pytest.raises(NotFinite):
-                    as_selector(name).select(design, Query(r, k, Group() if many else Absolute()))
+                with pytest.raises(NonFiniteError):
+                    as_selector(name).select(design, Query(r, k, GroupNorm() if many else Absolute()))
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -64,7 +64,7 @@ def test_a_residual_that_is_not_finite_has_no_answer(name, bad):
 def test_products_that_overflow_have_no_answer(name, shape):
     rng = np.random.default_rng(3)
     design, r = as_design(rng.standard_normal(shape) * 1e90), rng.standard_normal(shape[0]) * 1e250
-    with pytest.raises(NotFinite):
+    with pytest.raises(NonFiniteError):
         as_selector(name).select(design, Query(r, rng=rng))
 
 
@@ -76,13 +76,17 @@ def test_ordering_refuses_nan_wherever_it_stands():
         assert kth_largest(scores, k) == np.sort(scores)[-k]
         scores[rng.integers(len(scores))] = np.nan
         zero = np.zeros(len(scores))
-        uses = [(top, scores, k), (candidates, scores, zero, k), (candidates, zero, scores, k)]
+        uses = [(top_k, scores, k), (find_contenders, scores, zero, k), (find_contenders, zero, scores, k)]
         if k < len(scores):
-            uses += [(top_set, scores, k), (sorted_out, scores, zero, k), (sorted_out, zero, scores, k)]
+            uses += [
+                (top_k_by_index, scores, k),
+                (split_certain, scores, zero, k),
+                (split_certain, zero, scores, k),
+            ]
         for use, *arguments in uses:
-            with pytest.raises(NotFinite):
+            with pytest.raises(NonFiniteError):
                 use(*arguments)
-    assert list(starmap(top, [(np.full(3, -np.inf), 1), (np.full(3, -np.inf), 2)]))[1].size == 0
+    assert list(starmap(top_k, [(np.full(3, -np.inf), 1), (np.full(3, -np.inf), 2)]))[1].size == 0
 
 
 def test_an_operator_is_told_when_it_is_to_blame():
@@ -94,4 +98,4 @@ def test_an_operator_is_told_when_it_is_to_blame():
 
 def test_the_small_loop_on_a_gram_matrix_ends_at_nan():
     path = omp_path(GramPursuit(np.eye(3), np.array([np.nan, 1.0, 2.0]), 3))
-    assert (path.premature, len(path.support)) == (True, 0)
+    assert (path.ended_early, len(path.support)) == (True, 0)

@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 
 from skpursuit import Certified, Exact, Gram, as_design
-from skpursuit.numerics.estimate import Estimate
-from skpursuit.selectors.settle import CodeOrigin, settle
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
-from ..support.asking import Absolute, Group, Signed, ask, query_of, random_question
+from ..support.asking import Absolute, GroupNorm, Signed, ask, query_of, random_question
 from ..support.data import codes, counted, reads, view
 
 
-@pytest.mark.parametrize("score", [Absolute(), Signed(), Group()], ids=repr)
+@pytest.mark.parametrize("score", [Absolute(), Signed(), GroupNorm()], ids=repr)
 def test_signs_and_zeros_of_exact_answers_are_certain(score):
     rng = np.random.default_rng(0)
     zeros = 0
     for trial in range(200):
         X = rng.integers(-1, 2, (4, 2)).astype(float)  # whole numbers: many entries of X^T r are zero
-        r = rng.integers(-1, 2, (4, 2) if isinstance(score, Group) else 4).astype(float)
+        r = rng.integers(-1, 2, (4, 2) if isinstance(score, GroupNorm) else 4).astype(float)
         for selector in (Exact(), Certified()):
             answer = ask(selector, X if trial % 2 else view(X, scale=np.full(2, 2.0)), r, score=score)
             truth = X[:, answer.indices].T @ r
             assert (truth.any(axis=-1) == np.asarray(answer.estimates).any(axis=-1)).all()
-            if not isinstance(score, Group):
+            if not isinstance(score, GroupNorm):
                 assert np.sign(answer.estimates).tolist() == np.sign(truth).tolist()
             zeros += not truth.any()
     assert zeros
@@ -39,8 +39,8 @@ def test_no_column_is_computed_twice():
         design = as_design(X)
         one = codes(design).cost()[0]
         answer = ask(Certified(), design, random_question(rng, 700, 90))
-        assert answer.entries_read == one + 700 * answer.recomputed
-        several += answer.recomputed > 1
+        assert answer.entries_read == one + 700 * answer.n_recomputed
+        several += answer.n_recomputed > 1
     assert several > 5
 
 
@@ -55,7 +55,7 @@ def test_an_estimate_within_its_bound_gives_the_exact_answer(k, ordered):
         estimate = Estimate(X.T @ r + rng.uniform(-1, 1, 300) * error, error)
         for how in (None, True, False):
             query = replace(query_of(r, k=k), ordered=ordered)
-            answer = settle(design, query, estimate, codes=None if how is None else CodeOrigin(how))
+            answer = resolve_top_k(design, query, estimate, codes=None if how is None else CodeOrigin(how))
             found = answer.columns.tolist()
             assert found == right.tolist() if ordered else sorted(found) == sorted(right.tolist())
 

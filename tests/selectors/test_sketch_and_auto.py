@@ -17,15 +17,15 @@ from skpursuit import (
     FrankWolfe,
     L1Ball,
     MatchingPursuit,
-    Sketch,
+    Quantized,
     as_design,
     datasets,
     minimize,
 )
-from skpursuit.data import memory
+from skpursuit.data import memory_budget as memory
 from skpursuit.selectors import auto
 
-from ..support.asking import Group, Question, Signed, ask, picked, predicted
+from ..support.asking import GroupNorm, Question, Signed, ask, picked, predicted
 from ..support.data import memory_estimate, view
 from ..support.process import run_code
 
@@ -33,7 +33,7 @@ from ..support.process import run_code
 def test_sketch_finds_the_atoms_and_reads_little():
     X, y, _ = datasets.make_sparse_signal(1000, 2000, 20, random_state=0)
     exact = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
-    sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "sketch")
+    sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "quantized")
     assert len(set(exact.support) & set(sketch.support)) >= 19
     assert {record.certificate for record in sketch.history} == {"heuristic"}
     assert sum(record.bytes_read for record in sketch.history) <= 0.6 * X.nbytes
@@ -42,12 +42,12 @@ def test_sketch_finds_the_atoms_and_reads_little():
 def test_sketch_on_sparse_views_targets_and_bad_arguments():
     rng = np.random.default_rng(1)
     X, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
-    assert len(minimize(sp.csr_array(X), Y[:, 0], OMP(n_nonzero_coefs=3), "sketch").support) == 3
+    assert len(minimize(sp.csr_array(X), Y[:, 0], OMP(n_nonzero_coefs=3), "quantized").support) == 3
     exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
-    sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "sketch", sample_weight=np.arange(60.0))
+    sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "quantized", sample_weight=np.arange(60.0))
     assert exact.support.tolist() == sketch.support.tolist()  # 40 columns: all are computed exactly
     with pytest.raises(ValueError, match="must be"):
-        Sketch(last=0)
+        Quantized(max_recomputed=0)
 
 
 def planted(n, d, seed):
@@ -61,12 +61,12 @@ def planted(n, d, seed):
 def test_sketch_looks_at_all_columns_only_when_the_residual_has_changed():
     n, d = 256, 2000
     X, r, move = planted(n, d, 3)
-    design, selector = as_design(X), Sketch(last=40)
+    design, selector = as_design(X), Quantized(max_recomputed=40)
     first = ask(selector, design, r)
     assert first.indices.tolist() == [7]
-    assert first.entries_read == n * (d + first.recomputed)
+    assert first.entries_read == n * (d + first.n_recomputed)
     near = ask(selector, design, r + 0.05 * move, memory=first.memory)
-    assert near.entries_read == n * near.recomputed
+    assert near.entries_read == n * near.n_recomputed
     assert near.memory["scores"] is first.memory["scores"]
     far = ask(selector, design, move, memory=first.memory)
     assert far.entries_read > n * d
@@ -78,16 +78,16 @@ def test_sketch_looks_at_all_columns_only_when_the_residual_has_changed():
 def test_sketch_keeps_its_look_for_targets_and_views():
     X, r, move = planted(300, 3000, 6)
     rng = np.random.default_rng(6)
-    R, score = np.stack([r, rng.standard_normal(300)], axis=1), Group()
+    R, score = np.stack([r, rng.standard_normal(300)], axis=1), GroupNorm()
     X[:, [40, 41]] += 0.4 * r[:, None]
     for design in (as_design(X), view(X, centre=X.mean(axis=0), root=np.full(300, 2.0))):
         for given in ({}, {"score": Signed()}, {"score": score}):
             first = R if given.get("score") is score else r
             small = 0.05 * (move if first.ndim == 1 else move[:, None])
             sign = -1.0 if isinstance(given.get("score"), Signed) else 1.0
-            held = ask(Sketch(), design, sign * first, **given)
+            held = ask(Quantized(), design, sign * first, **given)
             later = Question(sign * (first + small), memory=held.memory, **given)
-            answer = ask(Sketch(), design, later)
+            answer = ask(Quantized(), design, later)
             assert answer.entries_read < X.size
             assert answer.memory["scores"] is held.memory["scores"]
             assert set(answer.indices) == set(ask(Exact(), design, later).indices)
@@ -97,7 +97,7 @@ def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 500))
     y = X[:, :150] @ (0.05 * rng.standard_normal(150)) + rng.standard_normal(600)
-    result = minimize(X, y, MatchingPursuit(max_iter=600), "sketch")
+    result = minimize(X, y, MatchingPursuit(max_iter=600), "quantized")
     exact = minimize(X, y, MatchingPursuit(max_iter=600), "exact")
     gradients = [np.abs(X.T @ (X @ fit.coef - y)).max() for fit in (result, exact)]
     assert result.objective < 1.01 * exact.objective
@@ -108,7 +108,7 @@ def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest
 def test_sketch_never_chooses_what_is_excluded():
     rng = np.random.default_rng(4)
     X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
-    design, selector = as_design(X), Sketch(last=5)
+    design, selector = as_design(X), Quantized(max_recomputed=5)
     taken: list[int] = []
     memory = None
     for _ in range(300):  # until nothing is left
@@ -122,7 +122,7 @@ def test_sketch_never_chooses_what_is_excluded():
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_sketch_resumes_with_its_guesses_or_its_look(tmp_path, loss):
     X, y, _ = datasets.make_sparse_signal(400, 3000, 15, random_state=1)
-    given = {"solver": OMP(n_nonzero_coefs=15), "selector": Sketch(last=50), "loss": loss}
+    given = {"solver": OMP(n_nonzero_coefs=15), "selector": Quantized(max_recomputed=50), "loss": loss}
     whole = minimize(X, y, **given)
     path = tmp_path / "run"
     for stop_at in (1, 4, 7):
@@ -138,8 +138,8 @@ def test_sketch_resumes_with_its_guesses_or_its_look(tmp_path, loss):
 @pytest.mark.filterwarnings("error")
 def test_sketch_is_silent_on_very_large_numbers():
     X, y, _ = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
-    plain = minimize(X, y, OMP(n_nonzero_coefs=5), "sketch")
-    large = minimize(X * 1e90, y * 1e90, OMP(n_nonzero_coefs=5), "sketch")
+    plain = minimize(X, y, OMP(n_nonzero_coefs=5), "quantized")
+    large = minimize(X * 1e90, y * 1e90, OMP(n_nonzero_coefs=5), "quantized")
     assert set(large.support) == set(plain.support)
 
 
@@ -157,7 +157,7 @@ def test_auto_follows_its_cost_model():
     assert repr(chosen(large, y, OMP(n_nonzero_coefs=100))) == repr(Certified())
     assert repr(chosen(large, y, FrankWolfe(L1Ball(1.0), max_iter=5000))).startswith("Gram")
     assert repr(chosen(sp.csr_array(large > 1), y, OMP(n_nonzero_coefs=5))) == "Exact()"
-    assert isinstance(chosen(large, y, OMP(n_nonzero_coefs=100), heuristic=True), Sketch)
+    assert isinstance(chosen(large, y, OMP(n_nonzero_coefs=100), heuristic=True), Quantized)
 
 
 def test_auto_loads_kernels_for_a_short_fit_only_in_a_process_that_has_worked_for_long(monkeypatch):
@@ -170,7 +170,7 @@ def test_auto_loads_kernels_for_a_short_fit_only_in_a_process_that_has_worked_fo
         assert not isinstance(picked(Auto(), *tiny), Certified)
         choices[worked] = isinstance(picked(Auto(), *medium), Certified)
     assert choices == {0.0: False, 1.0: False, 100.0: True}
-    assert auto.price_of_loading() == 0.0
+    assert auto.kernel_load_seconds() == 0.0
 
 
 def test_what_auto_picks_is_fitted_to_the_solver():
@@ -207,10 +207,10 @@ def test_auto_tells_the_most_memory_it_may_keep():
 
 
 def test_memory_that_can_be_had_counts_cached_files(monkeypatch):
-    told = memory.free_memory()
+    told = memory.available_memory()
     with contextlib.suppress(FileNotFoundError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
         assert told == pytest.approx(available, rel=0.5)
     monkeypatch.setattr(memory, "MEMINFO", "/no/such/file")
-    assert 2**20 < memory.free_memory() <= told * 2
+    assert 2**20 < memory.available_memory() <= told * 2

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Certified, Checkpoint, Exact, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.kernels.pursue import pursue
+from skpursuit.kernels.gram_pursuit import omp_on_gram
 from skpursuit.selectors import speculation
-from skpursuit.selectors.speculation import Frames, Speculation
+from skpursuit.selectors.speculation import CodeErrorBounds, SpeculativePursuit
 
 from ..support import data
 
@@ -16,7 +16,7 @@ PROBLEMS = 12
 @pytest.fixture
 def served(monkeypatch):
     """Counts of the questions that a path answered, and of all."""
-    counts, answer = {"served": 0, "asked": 0}, Speculation.answer
+    counts, answer = {"served": 0, "asked": 0}, SpeculativePursuit.answer
 
     def counted(self, query):
         found = answer(self, query)
@@ -24,7 +24,7 @@ def served(monkeypatch):
         counts["served"] += found is not None
         return found
 
-    monkeypatch.setattr(Speculation, "answer", counted)
+    monkeypatch.setattr(SpeculativePursuit, "answer", counted)
     return counts
 
 
@@ -125,7 +125,7 @@ SOLVERS = {
     "tolerance": lambda rng, n, d: OMP(rtol=10.0 ** rng.uniform(-25, 0)),
     "limit": lambda rng, n, d: OMP(n_nonzero_coefs=min(n, d, 9), max_iter=4),
     "forced": lambda rng, n, d: OMP(
-        n_nonzero_coefs=min(d, 9), forced=rng.choice(d, 3, replace=False).tolist()
+        n_nonzero_coefs=min(d, 9), always_include=rng.choice(d, 3, replace=False).tolist()
     ),
     "positive": lambda rng, n, d: OMP(n_nonzero_coefs=min(d, 9), positive=True),
     "matching": lambda rng, n, d: MatchingPursuit(max_iter=9),
@@ -155,7 +155,7 @@ def test_views_have_paths_too(kind, served):
         base = as_design(X)
         if kind == "rows":
             base = data.some_rows(base, np.sort(rng.choice(n, n // 2, replace=False)))
-        design = base.with_view(base.view.then(centre=centre, scale=scale, root=root))
+        design = base.with_view(base.view.compose(centre=centre, scale=scale, root=root))
         y = rng.standard_normal(design.shape[0])
         solver = OMP(n_nonzero_coefs=min(8, *design.shape))
         assert_same(minimize(design, y, solver, Certified()), minimize(design, y, solver, Exact()))
@@ -189,7 +189,7 @@ def test_a_pursuit_reads_the_codes_two_or_three_times():
 
 
 def test_poor_guesses_end_it(monkeypatch, served):
-    monkeypatch.setattr(speculation, "MOST_DOUBTS", 0)  # one column in doubt ends a round
+    monkeypatch.setattr(speculation, "MAX_CONTENDERS", 0)  # one column in doubt ends a round
     rng = np.random.default_rng(6)
     X = rng.standard_normal((40, 500))
     X[:, 1:] = X[:, :1] + 1e-3 * X[:, 1:]
@@ -202,7 +202,7 @@ def test_a_callback_can_stop_and_a_checkpoint_goes_on(tmp_path):
     X, y, _ = datasets.make_sparse_signal(300, 500, 15, random_state=2)
     whole = minimize(X, y, OMP(n_nonzero_coefs=15), Certified())
     for stop in (1, 6, 14):
-        file = Checkpoint(tmp_path / str(stop), every=0.0)
+        file = Checkpoint(tmp_path / str(stop), interval=0.0)
         part = minimize(
             X, y, OMP(15), Certified(), checkpoint=file, callback=lambda r, stop=stop: r.iteration + 1 == stop
         )
@@ -232,13 +232,13 @@ def test_no_column_that_could_win_is_overlooked(family):
         X = FAMILIES[family](rng, rng.standard_normal((int(rng.integers(20, 1200)), 60)))
         design = as_design(X)
         R = np.cumsum(rng.standard_normal((5, len(X))) * 10.0 ** rng.uniform(-3, 0, (5, 1)), axis=0)
-        frames = Frames(design)
-        assert frames.codes.can_follow
-        followed = frames.codes.following(R)()
+        frames = CodeErrorBounds(design)
+        assert frames.codes.supports_path_products
+        followed = frames.codes.start_path_product(R)()
         scores = np.abs(R @ X)
         for share in (1.0, 0.9, 0.5):
             limits = share * np.sort(scores, axis=1)[:, -3]
-            first = frames.overlooked(followed, np.zeros(5), limits)
+            first = frames.first_possible_win(followed, np.zeros(5), limits)
             reached = np.where(
                 (scores >= limits[:, None]).any(axis=0), (scores >= limits[:, None]).argmax(0), 5
             )
@@ -248,10 +248,10 @@ def test_no_column_that_could_win_is_overlooked(family):
 
 def test_numbers_that_are_not_finite_are_never_ruled_out():
     design = as_design(np.eye(3))
-    frames = Frames(design)
-    followed = frames.codes.following(np.zeros((2, 3)))()
+    frames = CodeErrorBounds(design)
+    followed = frames.codes.start_path_product(np.zeros((2, 3)))()
     g = np.array([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
-    first = frames.overlooked(followed._replace(g=g), np.zeros(2), np.ones(2))
+    first = frames.first_possible_win(followed._replace(g=g), np.zeros(2), np.ones(2))
     assert first.tolist() == [2, 1, 2]
 
 
@@ -259,10 +259,10 @@ def test_pursuit_on_products_is_that_of_the_columns():
     rng = np.random.default_rng(9)
     X, y = rng.standard_normal((50, 20)), rng.standard_normal(50)
     order, rows, amounts = np.empty(8, np.intp), np.empty((8, 20)), np.empty(8)
-    assert pursue(X.T @ X, X.T @ y, (X**2).sum(0), 0.0, order, rows, amounts) == 8
+    assert omp_on_gram(X.T @ X, X.T @ y, (X**2).sum(0), 0.0, order, rows, amounts) == 8
     assert order.tolist() == minimize(X, y, OMP(8), Exact()).support.tolist()
     Q = np.linalg.qr(X[:, order])[0]
     assert np.allclose(np.abs(amounts), np.abs(Q.T @ y))
     X[:, 1] = X[:, 0]  # a copy ends it: nothing is left of it beside the first
     order, c = np.empty(20, np.intp), X.T @ X[:, 0]
-    assert pursue(X.T @ X, c, (X**2).sum(0), 0.0, order, np.empty((20, 20)), np.empty(20)) < 20
+    assert omp_on_gram(X.T @ X, c, (X**2).sum(0), 0.0, order, np.empty((20, 20)), np.empty(20)) < 20

@@ -14,7 +14,7 @@ from skpursuit import (
     Uniform,
     minimize,
 )
-from skpursuit.selectors import stop
+from skpursuit.selectors import stop_rules as stop
 
 from ..support.asking import ask, by_energy, random_question
 from ..support.sources import NAMES, every_source, matrix
@@ -41,8 +41,8 @@ def test_budget_reads_that_share_of_the_rows(kind, share, rows):
 def test_stability_stops_when_the_leaders_have_lasted(patience, track):
     X, r = problem()
     wanted = int(patience) if patience >= 1 else int(np.ceil(patience * 400))
-    step = -(-wanted // -(-wanted // stop.LOOK))
-    assert step <= min(stop.LOOK, wanted)
+    step = -(-wanted // -(-wanted // stop.CHECK_EVERY))
+    assert step <= min(stop.CHECK_EVERY, wanted)
     order = by_energy(X, r)
     leaders, since, used = None, 0, 0
     while used < 400 and (leaders is None or used - since < wanted):
@@ -69,7 +69,7 @@ def test_rules_combine_to_the_first_that_fires(kind):
         for b in range(len(rules)):
             both = rows_read(kind(stop=rules[a] | rules[b]), X, r)
             # The looks of two rules interleave; neither is later than its own next look.
-            assert abs(both - min(alone[a], alone[b])) <= stop.LOOK
+            assert abs(both - min(alone[a], alone[b])) <= stop.CHECK_EVERY
     assert rows_read(kind(stop=rules[0] | rules[-1] | Budget(0.0025)), X, r) == 1
 
 
@@ -106,7 +106,7 @@ def test_the_error_bound_is_never_violated(name, tmp_path):
 
 
 def test_a_loose_error_bound_still_reads_one_block():
-    assert rows_read(Greedy(stop=ErrorBound(1e9)), *problem()) == stop.LOOK
+    assert rows_read(Greedy(stop=ErrorBound(1e9)), *problem()) == stop.CHECK_EVERY
 
 
 def test_error_bound_of_zero_reads_everything_that_counts():
@@ -120,8 +120,8 @@ def test_automatic_error_bound_follows_the_step_of_frank_wolfe():
     X, _ = problem()
     y = X[:, 3] - X[:, 5]
     solver = FrankWolfe(L1Ball(1.5), max_iter=20)
-    tight = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", delta=0.01)), random_state=0)
-    loose = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", delta=1.0)), random_state=0)
+    tight = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", factor=0.01)), random_state=0)
+    loose = minimize(X, y, solver, Greedy(stop=ErrorBound("auto", factor=1.0)), random_state=0)
     assert loose.entries_read < tight.entries_read <= 20 * X.size
     with pytest.raises(ValueError, match="needs Frank-Wolfe"):
         ask(Greedy(stop=ErrorBound()), X, y)
@@ -141,7 +141,7 @@ def test_automatic_error_bound_follows_the_step_of_frank_wolfe():
         (lambda: ErrorBound(-1.0), "eps must be at least 0"),
         (lambda: ErrorBound(np.nan), "eps must be"),
         (lambda: ErrorBound("small"), "eps must be a number or 'auto'"),
-        (lambda: ErrorBound("auto", delta=0), "delta must be above 0"),
+        (lambda: ErrorBound("auto", factor=0), "delta must be above 0"),
         (lambda: Budget(0), "fraction must be above 0"),
         (lambda: Budget(1.5), "at most 1"),
         (lambda: Budget(np.nan), "fraction must be"),

@@ -28,7 +28,7 @@ CHOICES = {
     "greedy 5%": Greedy(stop=Stability(0.05)),
     "uniform": "uniform",
     "certified": "certified",
-    "sketch": "sketch",
+    "quantized": "quantized",
 }
 
 
@@ -42,7 +42,9 @@ def problem():
 @pytest.mark.parametrize("name", CHOICES)
 def test_a_pursuit_has_the_same_bits_on_one_and_two_threads(problem, name, layout, monkeypatch):
     X, y = problem
-    monkeypatch.setattr(threads, "WORTH", 1000)  # or a problem this small would stay on one thread
+    monkeypatch.setattr(
+        threads, "MIN_PARALLEL_WORK", 1000
+    )  # or a problem this small would stay on one thread
     handed = []
     submit = threads._executor
     monkeypatch.setattr(threads, "_executor", lambda size: handed.append(size) or submit(size))

@@ -23,14 +23,14 @@ def boosted(X, y, steps, step):
 def test_it_equals_the_plain_algorithm(selector):
     for seed in range(6):
         X, y, _ = datasets.make_sparse_signal(60, 40, 5, snr=3.0, random_state=seed)
-        result = minimize(X, y, MatchingPursuit(step=0.1, max_iter=200), selector)
+        result = minimize(X, y, MatchingPursuit(step_size=0.1, max_iter=200), selector)
         np.testing.assert_allclose(result.coef, boosted(X, y, 200, 0.1), rtol=1e-8, atol=1e-10)
         assert all(a.objective >= b.objective for a, b in zip(result.history, result.history[1:]))
 
 
 def test_gram_columns_are_read_and_x_is_not():
     X, y, _ = datasets.make_sparse_signal(100, 80, 5, snr=3.0, random_state=0)
-    result = minimize(X, y, MatchingPursuit(step=0.1, max_iter=300), "gram")
+    result = minimize(X, y, MatchingPursuit(step_size=0.1, max_iter=300), "gram")
     assert result.n_iter == 300
     assert result.entries_read < 12 * X.size
     assert result.stored_bytes < 300 * 3 * 8 * 80
@@ -38,15 +38,15 @@ def test_gram_columns_are_read_and_x_is_not():
 
 def test_other_losses_fall_too():
     X, y, _ = datasets.make_logistic_signal(200, 20, 3, random_state=0)
-    result = minimize(X, y, MatchingPursuit(step=0.2, max_iter=50), loss="logistic")
+    result = minimize(X, y, MatchingPursuit(step_size=0.2, max_iter=50), loss="logistic")
     values = [record.objective for record in result.history]
     assert values == sorted(values, reverse=True)
     assert values[-1] < 0.7 * 200 * np.log(2)
 
 
 def test_the_step_is_a_parameter_like_others():
-    solver = MatchingPursuit(5, step=0.1)
-    assert replace(solver, max_iter=7) == MatchingPursuit(5, max_iter=7, step=0.1)
+    solver = MatchingPursuit(5, step_size=0.1)
+    assert replace(solver, max_iter=7) == MatchingPursuit(5, max_iter=7, step_size=0.1)
     assert repr(solver).endswith("step=0.1)")
     with pytest.raises(ValueError, match="step must be"):
-        MatchingPursuit(step=0.0)
+        MatchingPursuit(step_size=0.0)

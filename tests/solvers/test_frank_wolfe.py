@@ -35,7 +35,7 @@ def problem(seed=0, n=60, d=100, k=5):
 
 
 def minimum(X, y, constraint, loss="squared"):
-    result = minimize(X, y, FrankWolfe(constraint, 20000, "exact", "pairwise", tol=1e-11), "exact", loss)
+    result = minimize(X, y, FrankWolfe(constraint, 20000, "exact", "pairwise", gap_tol=1e-11), "exact", loss)
     assert result.status.ok
     return result.objective
 
@@ -53,7 +53,7 @@ class Noisy(Selector):
 
     def find(self, design, query):
         g = product(design, query.r)
-        g = g + query.rng.uniform(-1, 1, g.shape) * self.delta * query.eps
+        g = g + query.rng.uniform(-1, 1, g.shape) * self.delta * query.tolerated_error
         best = np.argmax(query.score.of(g))
         return Selection(np.array([best]), g[[best]], "heuristic")
 
@@ -102,7 +102,7 @@ def test_the_fast_variants_agree_with_the_lasso(variant, share):
     w = lasso.fit(X, y).coef_
     expected = 0.5 * np.sum((X @ w - y) ** 2)
     for selector in ("exact", "gram"):
-        solver = FrankWolfe(L1Ball(np.abs(w).sum()), 5000, variant=variant, tol=1e-8)
+        solver = FrankWolfe(L1Ball(np.abs(w).sum()), 5000, variant=variant, gap_tol=1e-8)
         result = minimize(X, y, solver, selector)
         assert result.status is Status.CONVERGED
         assert result.objective == pytest.approx(expected, rel=1e-6)
@@ -114,7 +114,7 @@ def test_a_ball_that_holds_the_least_squares_solution():
     w = np.linalg.lstsq(X, y, rcond=None)[0]
     for variant in FAST:
         result = minimize(
-            X, y, FrankWolfe(L1Ball(3 * np.abs(w).sum()), 5000, variant=variant, tol=1e-12), "exact"
+            X, y, FrankWolfe(L1Ball(3 * np.abs(w).sum()), 5000, variant=variant, gap_tol=1e-12), "exact"
         )
         np.testing.assert_allclose(result.coef, w, atol=1e-5)
 
@@ -125,7 +125,7 @@ def test_all_variants_reach_the_same_minimum(loss, step):
     X, y, radius = problem(3)
     y = {"logistic": np.sign(y), "poisson": np.floor(np.exp(np.clip(y, None, 2)))}.get(loss, y)
     objectives = [
-        minimize(X, y, FrankWolfe(L1Ball(radius), 4000, step, variant, tol=1e-7), "exact", loss).objective
+        minimize(X, y, FrankWolfe(L1Ball(radius), 4000, step, variant, gap_tol=1e-7), "exact", loss).objective
         for variant in FAST
     ]
     np.testing.assert_allclose(objectives, objectives[0], atol=2e-7)
@@ -160,7 +160,7 @@ def test_a_visited_atom_is_not_read_again():
     X, y, w = datasets.make_sparse_signal(200, 400, 10, random_state=4)
     design = as_design(X)
     result = minimize(design, y, FrankWolfe(L1Ball(float(np.abs(w).sum())), 1000), "gram")
-    blocks = len(kept_gram_columns(design).held) / 16
+    blocks = len(kept_gram_columns(design).arrays) / 16
     recomputed = sum(r.entries_read < X.size and r.entries_read > 0 for r in result.history)
     assert result.entries_read <= (1 + np.ceil(blocks)) * X.size + recomputed * 100 * len(y)
     assert sum(record.entries_read == 0 for record in result.history) > 900
@@ -171,7 +171,7 @@ def test_lazy_asks_less_and_ends_at_the_same_place(variant):
     X, y, radius = problem(5)
     tol = 0.03 if variant == "vanilla" else 1e-3
     runs = [
-        minimize(X, y, FrankWolfe(L1Ball(radius), 3000, variant=variant, tol=tol, lazy=lazy), "exact")
+        minimize(X, y, FrankWolfe(L1Ball(radius), 3000, variant=variant, gap_tol=tol, lazy=lazy), "exact")
         for lazy in (False, True)
     ]
     assert all(run.status is Status.CONVERGED for run in runs)
@@ -190,7 +190,7 @@ class Misleading(Selector):
 
 def test_a_heuristic_gap_does_not_stop_a_run_before_an_exact_one_agrees():
     X, y, radius = problem(6)
-    result = minimize(X, y, FrankWolfe(L1Ball(radius), 4000, variant="pairwise", tol=1e-5), Misleading())
+    result = minimize(X, y, FrankWolfe(L1Ball(radius), 4000, variant="pairwise", gap_tol=1e-5), Misleading())
     assert result.status is Status.CONVERGED
     assert result.objective - minimum(X, y, L1Ball(radius)) <= 1e-5
 
@@ -222,7 +222,7 @@ def test_the_minimum_at_a_vertex_is_found_and_recognised():
     X = rng.standard_normal((40, 10))
     y = 100 * X[:, 4]
     for variant in VARIANTS:
-        result = minimize(X, y, FrankWolfe(L1Ball(1.0), 500, variant=variant, tol=1e-9), "exact")
+        result = minimize(X, y, FrankWolfe(L1Ball(1.0), 500, variant=variant, gap_tol=1e-9), "exact")
         assert result.status.ok
         np.testing.assert_allclose(result.coef, np.eye(10)[4], atol=1e-9)
         if variant != "vanilla":
@@ -248,7 +248,7 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(TypeError, match="L1Ball"):
         FrankWolfe(2.0)
     with pytest.raises(ValueError, match="open-loop"):
-        FrankWolfe(L1Ball(1.0), step="armijo")
+        FrankWolfe(L1Ball(1.0), line_search="armijo")
     with pytest.raises(ValueError, match="blended"):
         FrankWolfe(L1Ball(1.0), variant="lazy")
     with pytest.raises(ValueError, match="one target"):
@@ -263,9 +263,9 @@ def test_wrong_arguments_are_refused():
 
 
 def test_a_copy_with_other_parameters():
-    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", tol=0.1, lazy=True)
-    longer = FrankWolfe(L1Ball(2.0), 40, "open-loop", "away", tol=0.1, lazy=True)
-    exact = FrankWolfe(L1Ball(2.0), 30, "exact", "away", tol=0.1, lazy=True)
+    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True)
+    longer = FrankWolfe(L1Ball(2.0), 40, "open-loop", "away", gap_tol=0.1, lazy=True)
+    exact = FrankWolfe(L1Ball(2.0), 30, "exact", "away", gap_tol=0.1, lazy=True)
     assert solver != longer != exact
     for make in (dataclasses.replace, getattr(copy, "replace", dataclasses.replace)):
         assert make(solver) == solver
@@ -277,8 +277,8 @@ def test_a_copy_with_other_parameters():
 
 
 def test_it_is_shown_as_it_is_written():
-    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", tol=0.1, lazy=True)
-    shown = "FrankWolfe(constraint=L1Ball(radius=2.0), max_iter=30, step='open-loop', variant='away', "
+    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True)
+    shown = "FrankWolfe(constraint=L1Ball(radius=2.0), max_iter=30, line_search='open-loop', variant='away', "
     assert repr(solver) == shown + "tol=0.1, lazy=True)"
     assert eval(repr(solver)) == solver
     assert pickle.loads(pickle.dumps(solver)) == solver

@@ -20,7 +20,7 @@ from skpursuit import (
     StoIHT,
     minimize,
 )
-from skpursuit.selectors import NAMES
+from skpursuit.selectors import SELECTORS
 
 LOSSES = ("squared", "logistic", "huber", "poisson")
 
@@ -44,7 +44,7 @@ def solvers(k, radius):
 
 COMBINATIONS = [
     (solver, loss, selector)
-    for solver, loss, selector in itertools.product(solvers(1, 1.0), LOSSES, NAMES)
+    for solver, loss, selector in itertools.product(solvers(1, 1.0), LOSSES, SELECTORS)
     if (loss == "squared" or solver not in ("cosamp", "omp positive"))
     and (loss == "squared" or selector != "gram")
 ]
@@ -103,6 +103,6 @@ def test_many_hostile_problems(first):
 
 def test_a_simplex_whose_first_vertex_overflows_is_diverged():
     X = np.array([[800.0, 1.0], [900.0, 2.0]])
-    for selector in ("exact", "certified", "halving", "greedy", "uniform", "sketch", "auto"):
+    for selector in ("exact", "certified", "halving", "greedy", "uniform", "quantized", "auto"):
         result = minimize(X, np.ones(2), FrankWolfe(Simplex(1.0), 10), selector, "poisson")
         assert (result.status, result.n_iter) == (Status.DIVERGED, 0)

@@ -21,7 +21,7 @@ from skpursuit import (
     SubspacePursuit,
     minimize,
 )
-from skpursuit.selectors import NAMES as SELECTORS
+from skpursuit.selectors import SELECTORS as SELECTORS
 
 from ..support.data import with_intercept
 from ..support.sources import NAMES as SOURCES
@@ -78,7 +78,7 @@ def solver_for(name, loss, source):
     """The solver; its ridge spares the constant column of a view alone."""
     solver = SOLVERS[name]
     plain = source.startswith("intercept")
-    return replace(solver, ridge=0.0) if plain and solver.can_ridge else solver
+    return replace(solver, ridge=0.0) if plain and solver.supports_ridge else solver
 
 
 def targets(loss, n):

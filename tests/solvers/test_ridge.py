@@ -145,7 +145,7 @@ def test_near_dependent_columns_keep_their_digits_whatever_the_ridge():
 def test_the_constant_column_of_a_design_is_spared():
     X, y = made(3, d=8)
     base = as_design(X)
-    design = base.with_view(base.view.then(constant=True))
+    design = base.with_view(base.view.compose(constant=True))
     for solver in (OMP(9, ridge=0.5), GraSP(9, ridge=0.5), SubspacePursuit(9, ridge=0.5)):
         w = minimize(design, y + 5.0, solver).coef
         reference = Ridge(alpha=0.5 * len(y)).fit(X, y + 5.0)

@@ -112,7 +112,7 @@ def test_other_losses_find_the_exchanges_among_few_columns():
 def test_forced_columns_stay_and_weights_count():
     for seed in range(6):
         X, y = made(seed)
-        result = minimize(X, y, OMP(5, forced=(7, 20), swaps=True))
+        result = minimize(X, y, OMP(5, always_include=(7, 20), swaps=True))
         assert result.support[:2].tolist() == [7, 20]
         weights = np.random.default_rng(seed).integers(0, 3, len(y))
         rows = np.repeat(np.arange(len(y)), weights)

@@ -7,12 +7,21 @@ import numpy as np
 
 from skpursuit import as_design
 from skpursuit.problem.problem import make_problem
-from skpursuit.problem.score import top
+from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import State
-from skpursuit.selectors import Absolute, Bound, Expect, Group, Query, Selection, Selector, Signed
-from skpursuit.selectors.auto import predict
+from skpursuit.selectors import (
+    Absolute,
+    BoundSelector,
+    GroupNorm,
+    Query,
+    Selection,
+    Selector,
+    Signed,
+    Workload,
+)
+from skpursuit.selectors.auto import predicted_seconds
 
-__all__ = ["Absolute", "Group", "Question", "Selection", "Selector", "Signed", "ask", "random_question"]
+__all__ = ["Absolute", "GroupNorm", "Question", "Selection", "Selector", "Signed", "ask", "random_question"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Answer:
     certificate: str
     entries_read: int
     bytes_read: int
-    recomputed: int
+    n_recomputed: int
     memory: Any
 
 
@@ -60,14 +69,14 @@ def ask(selector, X, question, **given):
         answer = selector.select(design, query)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
-            answer = Bound(selector, design).select(query, memory)
+            answer = BoundSelector(selector, design).select(query, memory)
     return Answer(
         answer.columns,
-        answer.g,
+        answer.gradient,
         answer.certificate,
         answer.entries_read,
         answer.bytes_read,
-        answer.recomputed,
+        answer.n_recomputed,
         answer.memory,
     )
 
@@ -94,12 +103,12 @@ def query_of(question, **given):
 def query_at(support, coef, r, score, left=None):
     """The question of a pursuit that has these coefficients."""
     at = State(np.asarray(support, dtype=np.intp), np.asarray(coef), r, 0.0)
-    return Query(r, 1, score, at.support, at=at, left=left)
+    return Query(r, 1, score, at.support, state=at, n_remaining=left)
 
 
 def prepare(selector, design):
     """Have a selector make what it keeps on a design."""
-    selector.bind(design, Expect())
+    selector.bind(design, Workload())
 
 
 def estimate(selector, X, question, **given):
@@ -109,19 +118,19 @@ def estimate(selector, X, question, **given):
 
 def draws(selector, X, question, **given):
     """The rows that a sampling selector draws, and their weights."""
-    return selector.draws(as_design(X), query_of(question, **given))
+    return selector.row_schedule(as_design(X), query_of(question, **given))
 
 
 def picked(selector, X, y, solver):
     """The selector that really runs for a problem of least squares."""
     problem = make_problem(as_design(X), y, "squared")
-    return selector.bind(problem.design, solver.expect(problem)).selector
+    return selector.bind(problem.design, solver.workload(problem)).selector
 
 
 def predicted(X, y, solver, heuristic=False):
     """Seconds that each selector of `auto` expects to need for a problem of least squares."""
     problem = make_problem(as_design(X), y, "squared")
-    return predict(problem.design, solver.expect(problem), heuristic)
+    return predicted_seconds(problem.design, solver.workload(problem), heuristic)
 
 
 def race(trace, selector, X, question, **given):
@@ -131,8 +140,8 @@ def race(trace, selector, X, question, **given):
 
 def random_question(rng, n, d, score=None):
     """A question with random k, score and exclusions; some residuals have zeros or several targets."""
-    score = score or (Absolute(), Signed(), Group())[rng.integers(3)]
-    r = rng.standard_normal((n, 3) if isinstance(score, Group) else n)
+    score = score or (Absolute(), Signed(), GroupNorm())[rng.integers(3)]
+    r = rng.standard_normal((n, 3) if isinstance(score, GroupNorm) else n)
     if rng.random() < 0.3:
         r[rng.random(n) < 0.3] = 0.0
     k = 1 if rng.random() < 0.5 else int(rng.integers(1, d + 2))
@@ -162,4 +171,4 @@ def plain_halving(X, question, order, pulls, finish):
         best = np.argsort(-partial(order[:used], alive), kind="stable")[: max(question.k, len(alive) // 2)]
         alive = alive[np.sort(best)]
     seen = order if len(alive) <= few else order[:used]
-    return alive[top(partial(seen, alive), question.k)], alive
+    return alive[top_k(partial(seen, alive), question.k)], alive

@@ -9,13 +9,13 @@ from collections import namedtuple
 import numpy as np
 
 from skpursuit import as_design
-from skpursuit.data import grams
-from skpursuit.data.dense import DenseTile
+from skpursuit.data import gram_columns as grams
+from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.design import Design
-from skpursuit.data.file_source import recipes_of
-from skpursuit.data.file_store import FileStore
-from skpursuit.data.options import Options
-from skpursuit.data.recipes import npy_array
+from skpursuit.data.disk.file_store import FileStore
+from skpursuit.data.disk.npy_source import recipes_of
+from skpursuit.data.disk.tile_readers import npy_array
+from skpursuit.data.options import DesignOptions
 from skpursuit.data.store import TileStore
 from skpursuit.selectors import as_selector
 
@@ -28,19 +28,19 @@ Reads = namedtuple("Reads", "entries bytes prepared_entries")
 def view(X, centre=None, scale=None, root=None):
     """root (X - centre) / scale, the parts left out being zero or one."""
     design = as_design(X)
-    return design.with_view(design.view.then(centre=centre, scale=scale, root=root))
+    return design.with_view(design.view.compose(centre=centre, scale=scale, root=root))
 
 
 def some_rows(X, rows):
     """A design of some rows of X."""
     design = as_design(X)
-    return design.with_view(design.view.then(rows=rows))
+    return design.with_view(design.view.compose(rows=rows))
 
 
 def with_intercept(X):
     """X and a constant column after its last one."""
     design = as_design(X)
-    return design.with_view(design.view.then(constant=True))
+    return design.with_view(design.view.compose(constant=True))
 
 
 def cut(X, rows=(), cols=()):
@@ -54,14 +54,14 @@ def cut(X, rows=(), cols=()):
 def tiled(X, rows=(), cols=()):
     """A design of tiles that begin at these rows and columns, which need be no multiples of 512."""
     design = Design(TileStore([[DenseTile(part) for part in row] for row in cut(X, rows, cols)]))
-    design.store.watch()
+    design.store.start_change_detection()
     return design
 
 
 def on_disk(X, path, tile_bytes=2**16):
     """A design of a `.npy` file, which is never in memory as a whole."""
     np.save(path, X)
-    options = Options("1GB")
+    options = DesignOptions("1GB")
     recipes = recipes_of([npy_array(str(path), options.reads)], options, tile_bytes)
     return Design(FileStore(recipes, options))
 
@@ -70,14 +70,14 @@ def unchecked(X, row_norms=None):
     """A dense design that may hold NaN; given norms of rows are not read from X."""
     design = Design(TileStore([[DenseTile(X)]]))
     if row_norms is not None:
-        design.store.kept.norms[1, 2] = row_norms
+        design.store.caches.norms[1, 2] = row_norms
     return design
 
 
 def read_rows_from(design, X):
     """Have a column-ordered design read rows from this copy of X, not from one of its own."""
-    design.prepare("rows")
-    design.store.first.by_rows = X
+    design.prepare_access("rows")
+    design.store.first.c_order_copy = X
 
 
 def stored_rows(design):
@@ -106,7 +106,7 @@ def forbid_product(patch, design):
 
 def dense(design):
     """The matrix that a design stands for, in the highest precision there is."""
-    return design.for_run().columns(np.arange(design.shape[1]), keep=False).T.astype(np.longdouble)
+    return design.for_run().columns(np.arange(design.shape[1]), cache=False).T.astype(np.longdouble)
 
 
 # -- verbs ----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def norms(design, axis, order=2):
 
 
 def fingerprint(design):
-    return design.identity()
+    return design.data_fingerprint()
 
 
 def estimate(design, r):
@@ -191,27 +191,27 @@ def codes(design, fine=False):
 
 def has_codes(design):
     """Whether codes are kept."""
-    return design.store.kept.codes is not None
+    return design.store.caches.codes is not None
 
 
 def keeps_row_norms(design):
     """Whether norms of rows are known already."""
-    return (1, 2) in design.kept.norms
+    return (1, 2) in design.caches.norms
 
 
 def kept_gram_matrix(design):
     """X^T X if it is kept whole, or None."""
-    return design.kept.gram
+    return design.caches.gram
 
 
 def kept_gram_columns(design):
     """The cache of single columns of X^T X."""
-    return design.kept.gram_columns
+    return design.caches.gram_columns
 
 
 def kept_columns(design):
     """The columns of X that are kept gathered."""
-    return list(design.kept.columns.held)
+    return list(design.caches.columns.arrays)
 
 
 class Touched(np.ndarray):

@@ -1,20 +1,20 @@
-"""Data access: X as tiles, the only code that touches it, and counts what is read.
+"""Access to X. Only this package reads X; X is split into tiles, and every read is counted.
 
-`sources.py` makes tiles of what a caller gives (`as_design`); `dense.py`, `sparse.py` and `operator.py` are
-the tiles, `store.py` sums and joins them, `view.py` is what a solver sees of X, `design.py` puts them
-together behind a dozen verbs. `codes.py` has X in fewer bits, `quantized.py` the codes of one tile.
+`sources.py` makes a `Design` from whatever X is. `store.py` sums and joins tiles, `view.py` is what a solver
+sees of X, `design.py` puts them together. `codes/` has X in one or two bytes per entry, `disk/` reads files and
+`cluster/` works on Dask.
 """
 
 from __future__ import annotations
 
-from skpursuit.data.design import Design, rows_that_count
+from skpursuit.data.design import Design, drop_zero_weight_rows
 from skpursuit.data.sources import (
     as_design,
     check_finite,
     is_design,
-    is_elsewhere,
+    is_out_of_core,
     make_design,
-    with_target,
+    split_target,
 )
 from skpursuit.data.survey import Survey
 
@@ -23,9 +23,9 @@ __all__ = [
     "Survey",
     "as_design",
     "check_finite",
+    "drop_zero_weight_rows",
     "is_design",
-    "is_elsewhere",
+    "is_out_of_core",
     "make_design",
-    "rows_that_count",
-    "with_target",
+    "split_target",
 ]

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data.dense import DenseTile
+from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array
 
 
-def takes(X: Any) -> bool:
+def accepts(X: Any) -> bool:
     """Whatever no other source takes."""
     return True
 
 
-def tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: Any) -> list[list[Tile]]:
     """One tile: the array as it is, or converted to floats once."""
     return [[DenseTile(checked_array(X))]]
 

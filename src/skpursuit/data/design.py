@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import operator
-from skpursuit.data.codes import Codes, survey_with_codes
-from skpursuit.data.kept import ColumnCache, Kept
-from skpursuit.data.memory import MemoryLimit
-from skpursuit.data.reads import Reads
+from skpursuit.data import operator_tile as operator
+from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
+from skpursuit.data.memory_budget import MemoryBudget
+from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import TileStore
-from skpursuit.data.survey import WIDTH, Survey
+from skpursuit.data.survey import OPERATOR_BATCH, Survey
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import product_bound, total_bound
+from skpursuit.numerics.error_bounds import product_error_bound, sum_error_bound
 from skpursuit.numerics.sums import EPS, fixed_order_dot
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
@@ -49,12 +49,12 @@ class Design:
         What was derived for this view; that of X itself where the view is plain.
     """
 
-    def __init__(self, store: TileStore, view: View | None = None, reads: Reads | None = None) -> None:
+    def __init__(self, store: TileStore, view: View | None = None, reads: ReadCounter | None = None) -> None:
         self.store = store
         self.view = View() if view is None else view
-        self.reads = Reads() if reads is None else reads
+        self.reads = ReadCounter() if reads is None else reads
         self.shape, self.dtype = self.view.shape(store.shape), store.dtype
-        self.kept = store.kept if self.view.is_plain else store.new_kept()
+        self.caches = store.caches if self.view.is_identity else store.new_caches()
 
     def with_view(self, view: View) -> Design:
         """The same X behind another view, with the same counter."""
@@ -67,15 +67,17 @@ class Design:
         """
         other = Design.__new__(Design)
         other.__dict__.update(self.__dict__)
-        other.reads = Reads()
+        other.reads = ReadCounter()
         if private:
-            other.kept = Kept(**{**vars(self.kept), "columns": ColumnCache(), "gram_columns": ColumnCache()})
+            other.caches = Caches(
+                **{**vars(self.caches), "columns": ColumnCache(), "gram_columns": ColumnCache()}
+            )
         return other
 
     @property
-    def whole(self) -> Any:
+    def in_memory_matrix(self) -> Any:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
-        return self.store.first.whole if self.store.is_one_tile and self.view.is_plain else None
+        return self.store.first.in_memory_matrix if self.store.is_one_tile and self.view.is_identity else None
 
     @property
     def on_disk(self) -> bool:
@@ -88,9 +90,9 @@ class Design:
         return self.store.in_memory
 
     @property
-    def limit(self) -> MemoryLimit:
+    def limit(self) -> MemoryBudget:
         """How much memory may be used beside X."""
-        return self.store.limit
+        return self.store.memory_budget
 
     @property
     def names(self) -> list[str] | None:
@@ -110,7 +112,7 @@ class Design:
     @property
     def has_made_codes(self) -> bool:
         """Whether codes of X are there already."""
-        return self.store.kept.codes is not None
+        return self.store.caches.codes is not None
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -128,12 +130,14 @@ class Design:
             rows = view.rows_of_x(rows)
             tile = self.store.first
             if len(rows) * tile.shape[1] > tile.small_product:
-                self.store.prepare("rows", self.reads)
+                self.store.ensure_layout("rows", self.reads)
         self.reads.add(*self.store.cost(rows))
-        if view.is_plain:
+        if view.is_identity:
             return self.store.product(r, rows)
-        u = view.weighted(r)
-        g = view.corrected(self.store.product(view.spread(u, self.store.shape[0]), rows), u.sum(axis=0))
+        u = view.scale_rows(r)
+        g = view.correct_product(
+            self.store.product(view.scatter_rows(u, self.store.shape[0]), rows), u.sum(axis=0)
+        )
         return self._with_constant(g, r)
 
     def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
@@ -144,27 +148,29 @@ class Design:
         view = self.view
         if any_order:
             return self._sum_rounding(r)
-        if view.is_plain:
+        if view.is_identity:
             return self.store.product_error(r, self.reads)
-        u = view.weighted(r)
-        spread = view.spread(u, self.store.shape[0])
+        u = view.scale_rows(r)
+        spread = view.scatter_rows(u, self.store.shape[0])
         error = self.store.product_error(spread, self.reads)
-        if view.centred:
+        if view.is_centred:
             error = self._sum_error(spread) if error is None else error
-            error = error + view.moved_error(2 * (len(u) + 2) * EPS, u)
+            error = error + view.centring_error_bound(2 * (len(u) + 2) * EPS, u)
         if error is None:
             return None
         return self._with_constant(view.bound_per_scale(error), r, bound=True)
 
-    def dots(self, cols: Indices, r: Floats, likely: Callable[[int], Indices] | None = None) -> Floats:
+    def dots(
+        self, cols: Indices, r: Floats, prefetch_candidates: Callable[[int], Indices] | None = None
+    ) -> Floats:
         """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits.
 
         `likely` tells so many columns that may be asked for soon: they are gathered too where that is cheap.
         """
         cols = np.asarray(cols)
-        real = self._real(cols)
-        if likely is not None:
-            self._sweep(real, likely)
+        real = self._without_constant(cols)
+        if prefetch_candidates is not None:
+            self._gather_ahead(real, prefetch_candidates)
         self.reads.add(*self._column_cost(real))
         if len(real) == len(cols):
             return self._real_dots(real, r)
@@ -176,28 +182,31 @@ class Design:
 
     def _real_dots(self, cols: Indices, r: Floats) -> Floats:
         view, store = self.view, self.store
-        u = view.weighted(np.asarray(r, dtype=np.float64))
-        spread = view.spread(u, store.shape[0])
-        if view.centred:
-            return view.per_scale(self._centred_dots(cols, u, spread), cols)
-        if self._stay_there(cols):
+        u = view.scale_rows(np.asarray(r, dtype=np.float64))
+        spread = view.scatter_rows(u, store.shape[0])
+        if view.is_centred:
+            return view.divide_by_scale(self._centred_dots(cols, u, spread), cols)
+        if self._compute_in_place(cols):
             g = store.dots(cols, spread)
         elif store.is_one_tile and not store.first.can_encode:
             g = self._source_dots(cols, spread)
         else:  # through the cache: columns that were close to the top once are close again
             g = fixed_order_dot(store.lines(cols), spread)
-        return view.corrected(g, u.sum(axis=0), cols)
+        return view.correct_product(g, u.sum(axis=0), cols)
 
-    def _stay_there(self, cols: Indices) -> bool:
+    def _compute_in_place(self, cols: Indices) -> bool:
         """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
-        return not self.store.in_memory and len(cols) * self.shape[0] * 8 > self.store.kept.columns.limit // 2
+        return (
+            not self.store.in_memory
+            and len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
+        )
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
         """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
         store: Any = self.store
         if store.first.has_entries:
             return store.first.dots(cols, u)
-        if len(cols) > operator.MOST_FETCHED and not store.kept.columns.holds(cols):
+        if len(cols) > operator.MOST_FETCHED and not store.caches.columns.contains_all(cols):
             return store.product(u)[cols]
         return fixed_order_dot(store.lines(cols), u)
 
@@ -209,15 +218,15 @@ class Design:
         view = self.view
         assert view.centre is not None
         g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
-        if self._stay_there(cols):
-            first = self.store.entries(np.full(len(cols), view.anchor), cols)
-            near = self.store.dots(cols, spread, view.anchor)
+        if self._compute_in_place(cols):
+            first = self.store.entries(np.full(len(cols), view.anchor_row), cols)
+            near = self.store.dots(cols, spread, view.anchor_row)
             return near - np.multiply.outer(view.centre[cols] - first, total)
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
             lines = self.store.lines(cols[some])
-            first = np.array([line[view.anchor] for line in lines])
+            first = np.array([line[view.anchor_row] for line in lines])
             near = fixed_order_dot([line - x for line, x in zip(lines, first)], spread)
             g[some] = near - np.multiply.outer(view.centre[cols[some]] - first, total)
         return g
@@ -228,18 +237,18 @@ class Design:
         `out` is float64 of shape (d,) or (len(cols),), with a trailing m when weights is (len(rows), m).
         """
         view = self.view
-        self.store.prepare("rows", self.reads)
+        self.store.ensure_layout("rows", self.reads)
         self.reads.add(*self.cost(rows, cols))
-        if view.is_plain:
+        if view.is_identity:
             self.store.add_rows(rows, weights, out, cols)
             return
-        root = None if view.root is None else view.root[rows]
+        root = None if view.row_scale is None else view.row_scale[rows]
         u = weights if root is None else weights * (root if weights.ndim == 1 else root[:, None])
-        real = None if cols is None else self._real(np.asarray(cols))
+        real = None if cols is None else self._without_constant(np.asarray(cols))
         count = self.store.shape[1] if real is None else len(real)
         part = np.zeros((*out.shape[1:], count)).T
         self.store.add_rows(view.rows_of_x(rows), u, part, real)
-        part = view.corrected(part, u.sum(axis=0), slice(None) if real is None else real)
+        part = view.correct_product(part, u.sum(axis=0), slice(None) if real is None else real)
         if not view.constant:
             out += part
             return
@@ -250,15 +259,15 @@ class Design:
 
     def _sum_rounding(self, r: Floats) -> Floats:
         view = self.view
-        u = view.weighted(r)
-        error = self._sum_error(view.spread(u, self.store.shape[0]))
+        u = view.scale_rows(r)
+        error = self._sum_error(view.scatter_rows(u, self.store.shape[0]))
         if view.centre is not None:
-            error = error + view.moved_error(4 * (len(u) + 8) * EPS, u)
+            error = error + view.centring_error_bound(4 * (len(u) + 8) * EPS, u)
         return self._with_constant(view.bound_per_scale(error), r, bound=True)
 
     def _sum_error(self, u: Floats) -> Floats:
-        sizes = self.store.sizes(self.reads)
-        return product_bound(2 * (len(u) + 8) * EPS, sizes, u, np.dtype(np.float64))
+        sizes = self.store.norm_bounds(self.reads)
+        return product_error_bound(2 * (len(u) + 8) * EPS, sizes, u, np.dtype(np.float64))
 
     def _with_constant(self, g: Floats, r: Floats, bound: bool = False) -> Floats:
         """Entries of the other columns, and that of the constant one, if there is one, or its bound."""
@@ -270,20 +279,20 @@ class Design:
     # -- columns and entries ------------------------------------------------------------------------------
 
     def columns(
-        self, cols: Indices, keep: bool = True, likely: Callable[[int], Indices] | None = None
+        self, cols: Indices, cache: bool = True, prefetch_candidates: Callable[[int], Indices] | None = None
     ) -> Floats:
         """Gather columns as the rows of a C-contiguous float64 array of shape (len(cols), n).
 
         Kept, because a pursuit comes back to them: not to be written to. Not counted as selection. Without
-        `keep` they are for one look, and counted. `likely` as in `dots`.
+        `cache` they are for one use, and counted. `prefetch_candidates` as in `dots`.
         """
         cols = np.asarray(cols)
-        if likely is not None:
-            self._sweep(self._real(cols), likely)
-        if not keep and not self.columns_are_dear:
+        if prefetch_candidates is not None:
+            self._gather_ahead(self._without_constant(cols), prefetch_candidates)
+        if not cache and not self.column_costs_full_pass:
             return self._gather(cols, self.reads.add)
-        gather = partial(self._gather, count=self.reads.prepare)
-        lines, gathered = self.kept.columns.lines(cols.tolist(), gather)
+        gather = partial(self._gather, count=self.reads.add_prepared)
+        lines, gathered = self.caches.columns.lines(cols.tolist(), gather)
         if gathered is not None and len(gathered) == len(lines):
             return gathered
         if len(lines) <= 1:
@@ -292,8 +301,8 @@ class Design:
 
     def _gather(self, cols: Indices, count: Callable[[int, int], None]) -> Floats:
         """Columns of the view as a new array; columns of X that are kept are not read again."""
-        view, store, real = self.view, self.store, self._real(cols)
-        new = [j for j in real.tolist() if j not in store.kept.columns.held]
+        view, store, real = self.view, self.store, self._without_constant(cols)
+        new = [j for j in real.tolist() if j not in store.caches.columns.arrays]
         count(*self._column_cost(np.array(new, dtype=np.intp)))
         if len(new) == len(real):
             lines = store.take(real) if len(real) else np.empty((0, store.shape[0]))
@@ -306,16 +315,17 @@ class Design:
         out[cols != store.shape[1]] = lines
         return out
 
-    def _sweep(self, cols: Indices, likely: Callable[[int], Indices]) -> None:
+    def _gather_ahead(self, cols: Indices, prefetch_candidates: Callable[[int], Indices]) -> None:
         """Gather columns of X together with likely ones, where a sweep over the rows costs as much as one."""
-        held, width = self.store.kept.columns.held, self.store.panel()
+        held, width = self.store.caches.columns.arrays, self.store.gather_ahead_width()
         if not width or all(j in held for j in cols.tolist()):
             return
         wanted = dict.fromkeys(
-            cols.tolist() + [j for j in self._real(likely(width)).tolist() if j not in held]
+            cols.tolist()
+            + [j for j in self._without_constant(prefetch_candidates(width)).tolist() if j not in held]
         )
         some = np.array(list(wanted)[: len(cols) + width], dtype=np.intp)
-        self.reads.prepare(*self.store.cost(cols=some[len(cols) :]))
+        self.reads.add_prepared(*self.store.cost(cols=some[len(cols) :]))
         self.store.lines(some)
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
@@ -331,31 +341,31 @@ class Design:
         store, at = self.store, self.view.rows_of_x(rows)
         cost = len(cols), len(cols) * self.dtype.itemsize
         if store.first.has_entries:
-            store.prepare("entries", self.reads)
+            store.ensure_layout("entries", self.reads)
             values = store.entries(at, cols)
         else:  # whole columns are all that can be read
-            cost = cost if store.kept.columns.holds(cols) else store.cost(cols=cols)
+            cost = cost if store.caches.columns.contains_all(cols) else store.cost(cols=cols)
             values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
         self.reads.add(*cost)
-        return values if self.view.is_unmoved else self.view.entries(values, rows, cols)
+        return values if self.view.has_raw_entries else self.view.entries(values, rows, cols)
 
     @property
     def has_entries(self) -> bool:
         """Whether single entries can be read for less than a product with all of X."""
         store = self.store
-        return store.first.has_entries or store.kept.columns.holds(np.arange(store.shape[1]))
+        return store.first.has_entries or store.caches.columns.contains_all(np.arange(store.shape[1]))
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
         coef, view = np.asarray(coef, dtype=np.float64), self.view
-        if not self._stay_there(support):
+        if not self._compute_in_place(support):
             return np.einsum("kn,k...->n...", self.columns(support), coef)
         real = support < self.store.shape[1]
         cols = support[real]
-        self.reads.prepare(*self._column_cost(cols))
+        self.reads.add_prepared(*self._column_cost(cols))
         centre = None if view.centre is None else view.centre[cols]
-        z = self.store.combined(cols, centre, view.per_scale(coef[real], cols))
-        z = view.weighted(z if view.rows is None else z[view.rows])
+        z = self.store.combine_columns(cols, centre, view.divide_by_scale(coef[real], cols))
+        z = view.scale_rows(z if view.rows is None else z[view.rows])
         return z + coef[~real].sum(axis=0)
 
     # -- norms, means and bounds ---------------------------------------------------------------------------
@@ -363,31 +373,31 @@ class Design:
     def norms(self, axis: int, order: float = 2) -> Floats:
         """2-norms of the columns (axis 0), or norms of the rows (axis 1) of order 2 or infinity. Kept."""
         key = (axis, order)
-        if key not in self.kept.norms:
+        if key not in self.caches.norms:
             norms = self._column_norms() if axis == 0 else self._row_norms(order)
-            self.kept.norms[key] = self._norms_with_constant(norms, axis, order)
-        return self.kept.norms[key]
+            self.caches.norms[key] = self._norms_with_constant(norms, axis, order)
+        return self.caches.norms[key]
 
     def _column_norms(self) -> Floats:
         view, root = self.view, None
-        if view.root is not None or view.rows is not None:
-            root = view.spread(view.weighted(np.ones(self.shape[0])), self.store.shape[0])
+        if view.row_scale is not None or view.rows is not None:
+            root = view.scatter_rows(view.scale_rows(np.ones(self.shape[0])), self.store.shape[0])
         survey = self.store.survey(self.reads, None if root is None else root * root)
         norms = survey.sizes if view.centre is None else survey.norms(view.centre)
         return norms if view.scale is None else norms / np.abs(view.scale)
 
     def _row_norms(self, order: float) -> Floats:
         view, d = self.view, self.store.shape[1]
-        if not view.centred and view.scale is None:
+        if not view.is_centred and view.scale is None:
             norms = self.store.row_norms(order, self.reads)
             norms = norms if view.rows is None else norms[view.rows]
-            return norms if view.root is None else norms * np.abs(view.root)
+            return norms if view.row_scale is None else norms * np.abs(view.row_scale)
         out = np.zeros(self.shape[0])
-        self.store.prepare("columns", self.reads)
+        self.store.ensure_layout("columns", self.reads)
         step = max(1, 2**20 // self.shape[0])
         for start in range(0, d, step):
             cols = np.arange(start, min(start + step, d))
-            self.reads.prepare(*self.store.cost(cols=cols))
+            self.reads.add_prepared(*self.store.cost(cols=cols))
             block = view.columns(self.store.take(cols), cols)
             some = np.linalg.norm(block, order, axis=0)
             out = np.maximum(out, some) if order == np.inf else np.hypot(out, some)
@@ -408,32 +418,32 @@ class Design:
         """
         view, n = self.view, self.store.shape[0]
         if view.rows is not None:
-            weights = view.spread(np.ones(self.shape[0]) if weights is None else weights, n)
+            weights = view.scatter_rows(np.ones(self.shape[0]) if weights is None else weights, n)
         if fine is not None:
             survey_with_codes(self.store, self.reads, fine, weights)
         survey = self.store.survey(self.reads, weights, spreads)
         if view.centre is None and view.scale is None:
             return survey
-        means = view.corrected(survey.means, 1.0)
-        squares = view.per_scale(view.per_scale(survey.squares))
+        means = view.correct_product(survey.means, 1.0)
+        squares = view.divide_by_scale(view.divide_by_scale(survey.squares))
         return Survey(survey.weight, means, squares, survey.unit, survey.has_spreads)
 
     @property
-    def sizes(self) -> Floats:
+    def norm_bounds(self) -> Floats:
         """Upper bounds of the column norms, no dearer than one pass over X.
 
         They bound the columns before centring too: that is what rounding is relative to.
         """
-        sizes = self.store.sizes(self.reads)
-        if self.view.is_plain:
+        sizes = self.store.norm_bounds(self.reads)
+        if self.view.is_identity:
             return sizes
-        sizes = self.view.sizes(sizes, self.shape[0])
+        sizes = self.view.norm_bounds(sizes, self.shape[0])
         return np.append(sizes, sqrt(self.shape[0])) if self.view.constant else sizes
 
     @cached_property
-    def unit(self) -> float:
+    def rounding_unit(self) -> float:
         """Bound on the rounding of an entry of `product`, relative to its size and ||r||."""
-        unit = self.store.unit if self.view.is_unmoved else 2 * self.store.unit
+        unit = self.store.rounding_unit if self.view.has_raw_entries else 2 * self.store.rounding_unit
         return max(unit, (self.shape[0] + 8) * EPS) if self.view.constant else unit
 
     def noise_floor(self, cols: Indices) -> Floats:
@@ -441,10 +451,10 @@ class Design:
         if self.view.centre is None:
             return np.zeros(len(cols))
         if not self.view.constant:
-            return self.store.first.mean_unit * self.view.offsets(cols, self.shape[0])
+            return self.store.first.mean_rounding_unit * self.view.centre_norms(cols, self.shape[0])
         cols, out = np.asarray(cols), np.zeros(len(cols))
         real = cols != self.store.shape[1]
-        out[real] = self.store.first.mean_unit * self.view.offsets(cols[real], self.shape[0])
+        out[real] = self.store.first.mean_rounding_unit * self.view.centre_norms(cols[real], self.shape[0])
         return out
 
     @cached_property
@@ -460,61 +470,63 @@ class Design:
         return self.store.first.can_encode
 
     @cached_property
-    def columns_are_dear(self) -> bool:
+    def column_costs_full_pass(self) -> bool:
         """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
-        return self.store.columns_are_dear
+        return self.store.column_costs_full_pass
 
-    def codes(self, fine: bool = False) -> Codes:
+    def codes(self, fine: bool = False) -> ViewCodes:
         """X in one byte an entry, or two (`fine`), behind the same view; kept."""
-        return Codes(self, fine)
+        return ViewCodes(self, fine)
 
     # -- counting and identity ------------------------------------------------------------------------------
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         """Entries and bytes touched when reading these rows and columns."""
         rows = None if rows is None else self.view.rows_of_x(rows)
-        return self.store.cost(rows, None if cols is None else self._real(np.asarray(cols)))
+        return self.store.cost(rows, None if cols is None else self._without_constant(np.asarray(cols)))
 
     def _column_cost(self, cols: Indices) -> Cost:
         """What reading whole columns of X costs, whose layout is made first."""
-        self.store.prepare("columns", self.reads)
+        self.store.ensure_layout("columns", self.reads)
         return self.store.cost(cols=cols)
 
-    def _real(self, cols: Indices) -> Indices:
+    def _without_constant(self, cols: Indices) -> Indices:
         """The columns that are X's, without the constant one."""
         return cols[cols != self.store.shape[1]] if self.view.constant else cols
 
-    def prepare(self, what: str) -> None:
+    def prepare_access(self, what: str) -> None:
         """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
-        self.store.check_rows(what)
+        self.store.check_random_access(what)
         if what == "rows":
             self.norms(1)
-            self.store.prepare("rows", self.reads)
+            self.store.ensure_layout("rows", self.reads)
         n, d = self.store.shape
-        cache = self.store.kept.columns
+        cache = self.store.caches.columns
         if what == "entries" and not self.store.first.has_entries:
-            if n * d * d > operator.MOST_WORK or n * d * 8 > cache.limit:
+            if n * d * d > operator.MOST_WORK or n * d * 8 > cache.max_bytes:
                 return
-            for start in range(0, d, WIDTH):
-                cols = np.arange(start, min(start + WIDTH, d))
-                if not cache.holds(cols):
-                    self.reads.prepare(*self.store.cost(cols=cols))
+            for start in range(0, d, OPERATOR_BATCH):
+                cols = np.arange(start, min(start + OPERATOR_BATCH, d))
+                if not cache.contains_all(cols):
+                    self.reads.add_prepared(*self.store.cost(cols=cols))
                     self.store.lines(cols)
 
-    def identity(self) -> str:
+    def data_fingerprint(self) -> str:
         """Hex digest of X and of the view, for checkpoints."""
         digest = hashlib.sha256(repr((self.store.shape, str(self.dtype))).encode())
-        self.store.digest(digest, self.reads)
-        self.view.digest(digest)
+        self.store.update_digest(digest, self.reads)
+        self.view.update_digest(digest)
         return digest.hexdigest()
 
 
 def constant_bound(r: Floats) -> Floats:
     """Bound on the rounding of the sum of r, which is the constant column's entry."""
-    return total_bound(2 * len(r) * EPS, np.ones(1), r)[0]
+    return sum_error_bound(2 * len(r) * EPS, np.ones(1), r)[0]
 
 
-def rows_that_count(design: Design, y: Any, weights: Floats | None) -> tuple[Design, Any, Floats | None]:
+def drop_zero_weight_rows(
+    design: Design, y: Any, weights: Floats | None
+) -> tuple[Design, Any, Floats | None]:
     """The same problem without its rows of weight zero.
 
     A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that
@@ -523,4 +535,4 @@ def rows_that_count(design: Design, y: Any, weights: Floats | None) -> tuple[Des
     if weights is None or weights.all():
         return design, y, weights
     rows = np.flatnonzero(weights)
-    return design.with_view(design.view.then(rows=rows)), y[rows], weights[rows]
+    return design.with_view(design.view.compose(rows=rows)), y[rows], weights[rows]

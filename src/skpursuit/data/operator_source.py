@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.array_source import check_shape, float_dtype
-from skpursuit.data.operator import OperatorTile
+from skpursuit.data.operator_tile import OperatorTile
 from skpursuit.data.tile import Tile
 
 
-def takes(X: Any) -> bool:
+def accepts(X: Any) -> bool:
     """Whether X gives products."""
     return hasattr(X, "matvec")
 
 
-def tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: Any) -> list[list[Tile]]:
     """One tile, which cannot be cut."""
     from scipy.sparse.linalg import aslinearoperator
 

@@ -2,7 +2,7 @@
 
 A source is a module that says which X it takes and makes tiles of it. `SOURCES` lists those of an X in memory
 in the order in which they are asked; the last one takes whatever NumPy makes an array of. `STORES` lists
-those of an X that is elsewhere, which are asked first: they make a store, and are given what the caller said
+those of an X that is out_of_core, which are asked first: they make a store, and are given what the caller said
 about memory and columns. A new source is one file with the two functions, and one line here.
 """
 
@@ -12,26 +12,24 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from skpursuit.data import (
-    array_source,
-    dask_source,
-    file_source,
-    operator_source,
-    parquet_source,
-    sparse_source,
-    stacked_source,
-)
+from skpursuit.data import array_source, operator_source, sparse_source, stacked_source
+from skpursuit.data.cluster import dask_source
 from skpursuit.data.design import Design
-from skpursuit.data.options import MEMORY_LIMIT, Options
+from skpursuit.data.disk import npy_source as file_source
+from skpursuit.data.disk import parquet_source
+from skpursuit.data.options import MEMORY_LIMIT, DesignOptions
 from skpursuit.data.store import TileStore
 from skpursuit.parameters import check_flag
 
-# Each has `takes(X)`, whether it knows this kind of X, and `tiles(X)`, X checked and as a grid of tiles.
-SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
-# Each has `takes(X)` and `store(X, options)`.
-STORES: list[Any] = [dask_source, parquet_source, file_source]
+# Each has `accepts(X)`, whether it knows this kind of X, and `make_tiles(X)`, X checked and as a grid of tiles.
+IN_MEMORY_SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
+# Each has `accepts(X)` and `make_store(X, options)`.
+OUT_OF_CORE_SOURCES: list[Any] = [dask_source, parquet_source, file_source]
 # Which X have named columns, and what reads one of these in its own type.
-NAMED: list[Any] = [(dask_source.is_frame, dask_source.column), (parquet_source.takes, parquet_source.column)]
+NAMED_COLUMN_READERS: list[Any] = [
+    (dask_source.is_frame, dask_source.read_target_column),
+    (parquet_source.accepts, parquet_source.read_target_column),
+]
 
 
 def as_design(
@@ -104,9 +102,9 @@ def as_design(
     (3, 3)
     """
     check_flag("check", check)
-    design = make_design(X, check, Options(memory_limit, columns, exclude, codes, axis))
+    design = make_design(X, check, DesignOptions(memory_limit, columns, exclude, codes, axis))
     if design is not X:
-        design.store.watch()
+        design.store.start_change_detection()
     return design
 
 
@@ -115,54 +113,58 @@ def is_design(X: Any) -> TypeGuard[Design]:
     return isinstance(X, Design)
 
 
-def make_design(X: Any, check: bool = True, options: Options | None = None) -> Design:
+def make_design(X: Any, check: bool = True, options: DesignOptions | None = None) -> Design:
     """As `as_design`, for a design that lives for one call: X is not watched."""
     if is_design(X):
         X.store.check_unchanged()
         return X
     plain = type(X) is np.ndarray  # nobody else takes these
-    elsewhere = None if plain else next((source for source in STORES if source.takes(X)), None)
-    if elsewhere is not None:
-        options = options or Options()
-        if options.axis and elsewhere is not file_source:
+    out_of_core = (
+        None if plain else next((source for source in OUT_OF_CORE_SOURCES if source.accepts(X)), None)
+    )
+    if out_of_core is not None:
+        options = options or DesignOptions()
+        if options.axis and out_of_core is not file_source:
             raise ValueError("axis is for folders of .npy pieces; other data has rows below each other")
-        design = Design(elsewhere.store(X, options))
+        design = Design(out_of_core.make_store(X, options))
         design.store.origin = X, options
         check = check and design.store.in_memory
     else:
-        if options is not None and options.chooses:
+        if options is not None and options.selects_columns:
             raise ValueError(
                 "columns and exclude are for X on disk; select those of an array by X[:, columns]"
             )
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
-        source = array_source if plain else next(source for source in SOURCES if source.takes(X))
-        design = Design(TileStore(source.tiles(X)))
+        source = array_source if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
+        design = Design(TileStore(source.make_tiles(X)))
     if check:
         check_finite(design)
     return design
 
 
-def is_elsewhere(X: Any) -> bool:
+def is_out_of_core(X: Any) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
-    return is_design(X) or (type(X) is not np.ndarray and any(source.takes(X) for source in STORES))
+    return is_design(X) or (
+        type(X) is not np.ndarray and any(source.accepts(X) for source in OUT_OF_CORE_SOURCES)
+    )
 
 
-def with_target(X: Any, y: Any, check: bool = True) -> tuple[Design, Any]:
+def split_target(X: Any, y: Any, check: bool = True) -> tuple[Design, Any]:
     """A design of X, and y; where y is the name of a column of X, X without that column, and its values."""
     if not isinstance(y, str):
-        design, y = make_design(X, check), dask_source.collected(y)
+        design, y = make_design(X, check), dask_source.compute_if_dask(y)
         if design.store.hint and np.ndim(y) and len(y) != design.shape[0]:
             raise ValueError(f"y has {len(y)} rows and X has {design.shape[0]}; {design.store.hint}")
         return design, y
-    source, options = X, Options(exclude=[y])
+    source, options = X, DesignOptions(exclude=[y])
     if is_design(X):
         if y in (X.store.names or []):
             raise ValueError(f"y is {y!r}, a column of X; leave it out: as_design(..., exclude=[{y!r}])")
         source, options = X.store.origin or (None, options)
-    column = next((read for takes, read in NAMED if takes(source)), None)
+    column = next((read for takes, read in NAMED_COLUMN_READERS if takes(source)), None)
     if column is None:
-        if is_elsewhere(X):
+        if is_out_of_core(X):
             make_design(X, check=False)  # a path that leads nowhere is told first
         raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
     values = column(source, y, options.reads)

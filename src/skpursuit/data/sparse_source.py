@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from skpursuit.data.array_source import check_shape, float_dtype
-from skpursuit.data.sparse import SparseTile
-from skpursuit.data.sparse_input import compressed
+from skpursuit.data.sparse_tile import SparseTile
+from skpursuit.data.sparse_validation import validated_compressed
 from skpursuit.data.tile import Tile
 
 
-def takes(X: Any) -> bool:
+def accepts(X: Any) -> bool:
     """Whether X is a sparse array or matrix of scipy."""
     return hasattr(X, "format") and hasattr(X, "tocsr")
 
 
-def tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: Any) -> list[list[Tile]]:
     """One tile: X in CSR or CSC form, its indices checked."""
     return [[SparseTile(checked_sparse(X))]]
 
@@ -25,7 +25,7 @@ def checked_sparse(X: Any) -> Any:
     check_shape(X.shape)
     dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
     wanted = None if dtype is None else float_dtype(dtype)
-    matrix = compressed(X)
+    matrix = validated_compressed(X)
     matrix.data = matrix.data.astype(wanted or float_dtype(matrix.dtype), copy=False)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()

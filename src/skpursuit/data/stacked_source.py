@@ -15,20 +15,20 @@ import numpy as np
 
 from skpursuit.data import operator_source, sparse_source
 from skpursuit.data.array_source import checked_array
-from skpursuit.data.dense import DenseTile, is_by_columns
+from skpursuit.data.dense_tile import DenseTile, is_by_columns
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.sums import PIECE
+from skpursuit.numerics.sums import BLOCK_ROWS
 
 
-def takes(X: Any) -> bool:
+def accepts(X: Any) -> bool:
     """Whether X is a list of arrays of two dimensions, or of lists of them."""
     if not isinstance(X, (list, tuple)):
         return False
     return any(getattr(part, "ndim", 0) >= 2 for row in X for part in as_list(row)[:1])
 
 
-def tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: Any) -> list[list[Tile]]:
     """Arrays side by side and below each other, cut again where their edges are no multiples of 512."""
     grid = [[checked_part(part, i, j) for j, part in enumerate(as_list(row))] for i, row in enumerate(X)]
     widths = [part.shape[1] for part in grid[0]]
@@ -42,7 +42,7 @@ def tiles(X: Any) -> list[list[Tile]]:
     dtype = np.result_type(*(part.dtype for row in grid for part in row))
     wider = next((part for row in grid for part in row if part.shape[1] > 1), grid[0][0])
     columns = [recut([row[j].astype(dtype, copy=False) for row in grid]) for j in range(len(widths))]
-    return [[as_tile(parts, is_by_columns(wider)) for parts in row] for row in zip(*columns)]
+    return [[concatenated_tile(parts, is_by_columns(wider)) for parts in row] for row in zip(*columns)]
 
 
 def as_list(row: Any) -> Any:
@@ -52,7 +52,7 @@ def as_list(row: Any) -> Any:
 
 def checked_part(part: Any, i: int, j: int) -> Floats:
     """An array of a list, or an error that tells which it is."""
-    if sparse_source.takes(part) or operator_source.takes(part):
+    if sparse_source.accepts(part) or operator_source.accepts(part):
         raise TypeError(
             f"array {j} of part {i} of a list of arrays is a {type(part).__name__}; lists take dense arrays "
             "alone: join sparse ones by scipy.sparse.block_array"
@@ -67,7 +67,9 @@ def recut(parts: list[Floats]) -> list[list[Floats]]:
     """Slices of the same rows, in groups that end at multiples of 512 rows or where X ends."""
     ends = np.cumsum([len(part) for part in parts])
     inner, n = ends[:-1], ends[-1]
-    edges = np.unique([0, *(inner // PIECE * PIECE), *np.minimum(-(-inner // PIECE) * PIECE, n), n])
+    edges = np.unique(
+        [0, *(inner // BLOCK_ROWS * BLOCK_ROWS), *np.minimum(-(-inner // BLOCK_ROWS) * BLOCK_ROWS, n), n]
+    )
     groups = []
     for first, last in pairwise(edges.tolist()):
         starts = zip(parts, (ends - [len(part) for part in parts]).tolist())
@@ -76,7 +78,7 @@ def recut(parts: list[Floats]) -> list[list[Floats]]:
     return groups
 
 
-def as_tile(parts: list[Floats], by_columns: bool) -> Tile:
+def concatenated_tile(parts: list[Floats], by_columns: bool) -> Tile:
     """A tile of arrays below each other, which are copied together if they are several."""
     only = parts[0] if len(parts) == 1 else np.concatenate(parts)
     if len(parts) > 1 and not any(map(is_by_columns, parts)):  # NumPy makes strided columns contiguous

@@ -22,20 +22,20 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skpursuit.data.kept import Kept
-from skpursuit.data.memory import UNLIMITED
-from skpursuit.data.reads import FileReads, Reads
-from skpursuit.data.survey import OperatorSurvey, Survey, Surveying, row_norms
+from skpursuit.data.caches import Caches
+from skpursuit.data.change_detection import ChangeDetector
+from skpursuit.data.memory_budget import UNLIMITED
+from skpursuit.data.read_counter import FileReads, ReadCounter
+from skpursuit.data.survey import OperatorSurvey, Survey, SurveyBuilder, row_norms
 from skpursuit.data.tile import Cost, Tile
-from skpursuit.data.witness import Witness
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import product_bound
-from skpursuit.numerics.scaling import LEAST_SIZE, MOST_SIZE, check_range
-from skpursuit.numerics.sums import EPS, PIECE, fixed_order_dot, scaled_norm
-from skpursuit.numerics.tuning import PANEL_ENTRIES, SWEEP
+from skpursuit.numerics.error_bounds import product_error_bound
+from skpursuit.numerics.float_range import LEAST_SIZE, MOST_SIZE, check_range
+from skpursuit.numerics.sums import BLOCK_ROWS, EPS, fixed_order_dot, safe_norm
+from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS
 
 
-class Place(NamedTuple):
+class TilePosition(NamedTuple):
     """A tile by its number in tile order, its row and column in the grid, and its rows and columns in X."""
 
     number: int
@@ -45,13 +45,13 @@ class Place(NamedTuple):
     cols: slice
 
 
-class Keep(Hashable, Protocol):
+class TileTransform(Hashable, Protocol):
     """Makes what is kept of a tile: a pure function of the tile and its number, and a small value itself."""
 
     def __call__(self, tile: Any, number: int) -> Any: ...
 
 
-class Prices(NamedTuple):
+class ReadCosts(NamedTuple):
     """What it costs to bring X to the processor: seconds a byte, and bytes brought for a column or a row."""
 
     byte: float = 0.0
@@ -59,10 +59,10 @@ class Prices(NamedTuple):
     row: int = 0
 
 
-Arguments = Callable[[Place], tuple[Any, ...] | None]
+Arguments = Callable[[TilePosition], tuple[Any, ...] | None]
 
 
-def no_arguments(place: Place) -> tuple[Any, ...]:
+def no_arguments(place: TilePosition) -> tuple[Any, ...]:
     """For functions of a tile alone."""
     return ()
 
@@ -75,9 +75,9 @@ def call(fn: str | Callable[..., Any], thing: Any, arguments: tuple[Any, ...]) -
 class TileStore:
     """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
 
-    limit = UNLIMITED  # of what is kept of an X that is not in memory
-    prices = Prices()
-    columns_are_dear = False  # whether one column costs a pass over X
+    memory_budget = UNLIMITED  # of what is kept of an X that is not in memory
+    read_costs = ReadCosts()
+    column_costs_full_pass = False  # whether one column costs a pass over X
     on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
     hint = ""  # what to try where X has another shape than the caller expects
@@ -92,25 +92,28 @@ class TileStore:
         self.names: list[str] | None = None  # of the columns, where the source has them
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
-        self.kept = self.new_kept()
-        self.witness: Witness | None = None
-        self.surveying: Surveying | None = None  # of files, while they are read for codes
-        self._held: dict[tuple[Keep, int], Any] = {}
+        self.caches = self.new_caches()
+        self.change_detector: ChangeDetector | None = None
+        self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
+        self._transformed: dict[tuple[TileTransform, int], Any] = {}
 
     @cached_property
-    def places(self) -> list[Place]:
+    def places(self) -> list[TilePosition]:
         """All tiles, in tile order."""
         ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
         corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
-        return [Place(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
+        return [TilePosition(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
 
-    def has_room(self, nbytes: int) -> bool:
+    def has_room_for_codes(self, nbytes: int) -> bool:
         """Whether there is a place for codes of this size, as far as can be told in advance."""
         return True
 
-    def run(
-        self, fn: str | Callable[..., Any], args: Arguments = no_arguments, keep: Keep | None = None
-    ) -> Iterator[tuple[Place, Any]]:
+    def map_tiles(
+        self,
+        fn: str | Callable[..., Any],
+        args: Arguments = no_arguments,
+        tile_transform: TileTransform | None = None,
+    ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
         Parameters
@@ -127,23 +130,30 @@ class TileStore:
             arguments = args(place)
             if arguments is not None:
                 tile = self.grid[place.i][place.j]
-                yield place, call(fn, tile if keep is None else self._kept_of(tile, place, keep), arguments)
+                yield (
+                    place,
+                    call(
+                        fn,
+                        tile if tile_transform is None else self._kept_of(tile, place, tile_transform),
+                        arguments,
+                    ),
+                )
 
-    def _kept_of(self, tile: Tile, place: Place, keep: Keep) -> Any:
-        key = keep, place.number
-        found = self._held.get(key)
+    def _kept_of(self, tile: Tile, place: TilePosition, tile_transform: TileTransform) -> Any:
+        key = tile_transform, place.number
+        found = self._transformed.get(key)
         if found is None:
-            found = self._held[key] = keep(tile, place.number)
+            found = self._transformed[key] = tile_transform(tile, place.number)
         return found
 
-    def forget(self, keep: Keep) -> None:
+    def drop_transformed(self, tile_transform: TileTransform) -> None:
         """Drop what is kept of the tiles by this."""
         for place in self.places:
-            self._held.pop((keep, place.number), None)
+            self._transformed.pop((tile_transform, place.number), None)
 
-    def new_kept(self) -> Kept:
+    def new_caches(self) -> Caches:
         """Empty caches for X or a view of it."""
-        return Kept()
+        return Caches()
 
     def split(self, lines: Indices, edges: np.ndarray) -> Iterator[tuple[int, Indices, Indices]]:
         """Which of some rows or columns lie in which range: (range, places in `lines`, numbers within it)."""
@@ -152,38 +162,43 @@ class TileStore:
             places = np.flatnonzero(home == part)
             yield part, places, lines[places] - edges[part]
 
-    def run_columns(
+    def map_column_tiles(
         self,
         fn: str | Callable[..., Any],
         cols: Indices,
-        args: Callable[[Place, Indices], tuple[Any, ...] | None] = lambda at, places: (),
-        keep: Keep | None = None,
-    ) -> Iterator[tuple[Place, Indices, Any]]:
+        args: Callable[[TilePosition, Indices], tuple[Any, ...] | None] = lambda at, places: (),
+        tile_transform: TileTransform | None = None,
+    ) -> Iterator[tuple[TilePosition, Indices, Any]]:
         """As `run`, with the tiles that have some of these columns; yields (place, places in cols, result).
 
         The function gets the numbers of the columns within the tile first, then `args(place, places)`.
         """
         asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
 
-        def given(at: Place) -> tuple[Any, ...] | None:
+        def given(at: TilePosition) -> tuple[Any, ...] | None:
             more = args(at, asked[at.j][0]) if at.j in asked else None
             return None if more is None else (asked[at.j][1], *more)
 
-        for place, part in self.run(fn, given, keep):
+        for place, part in self.map_tiles(fn, given, tile_transform):
             yield place, asked[place.j][0], part
 
     # -- verbs of tiles, summed and joined ------------------------------------------------------------
 
     @cached_property
-    def unit(self) -> float:
+    def rounding_unit(self) -> float:
         """Bound on the rounding of `product`, relative to ||x_j|| ||r||: that of the tiles and their sums."""
         if self.is_one_tile:
-            return self.first.unit
-        return max(tile.unit for row in self.grid for tile in row) + 2 * len(self.grid) * EPS
+            return self.first.rounding_unit
+        return max(tile.rounding_unit for row in self.grid for tile in row) + 2 * len(self.grid) * EPS
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         """Entries and bytes touched when reading these rows and columns."""
-        if not self.first.has_entries and rows is None and cols is not None and self.kept.columns.holds(cols):
+        if (
+            not self.first.has_entries
+            and rows is None
+            and cols is not None
+            and self.caches.columns.contains_all(cols)
+        ):
             count = self.shape[0] * len(cols)
             return count, count * self.dtype.itemsize
         if self.is_one_tile:
@@ -208,11 +223,11 @@ class TileStore:
             return self.first.product(r, rows)
         some, r = dict(self._ranges(rows, self.row_edges)), np.ascontiguousarray(r)
 
-        def args(place: Place) -> tuple[Any, ...] | None:
+        def args(place: TilePosition) -> tuple[Any, ...] | None:
             return (r[place.rows], some[place.i]) if place.i in some else None
 
         out = np.zeros((*r.shape[1:], self.shape[1])).T
-        for place, part in self.run("product", args):
+        for place, part in self.map_tiles("product", args):
             out[place.cols] += part
         return out
 
@@ -221,7 +236,7 @@ class TileStore:
         if self.is_one_tile:
             return self.first.take(cols)
         out = np.empty((len(cols), self.shape[0]))
-        for place, places, part in self.run_columns("take", cols):
+        for place, places, part in self.map_column_tiles("take", cols):
             out[places, place.rows] = part
         return out
 
@@ -233,10 +248,10 @@ class TileStore:
         here = {i: (local, weights[places]) for i, places, local in self.split(rows, self.row_edges)}
         asked, every = (np.arange(self.shape[1]), True) if cols is None else (cols, False)
 
-        def args(at: Place, places: Indices) -> tuple[Any, ...] | None:
+        def args(at: TilePosition, places: Indices) -> tuple[Any, ...] | None:
             return (*here[at.i], every) if at.i in here else None
 
-        for _, places, part in self.run_columns(added_rows, asked, args):
+        for _, places, part in self.map_column_tiles(added_rows, asked, args):
             out[places] += part
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
@@ -250,17 +265,17 @@ class TileStore:
         }
         out = np.empty(len(rows))
         args = lambda at: corners[at.i, at.j][1:] if (at.i, at.j) in corners else None  # noqa: E731
-        for place, part in self.run("entries", args):
+        for place, part in self.map_tiles("entries", args):
             out[corners[place.i, place.j][0]] = part
         return out
 
-    def prepare(self, what: str, reads: Reads) -> None:
+    def ensure_layout(self, what: str, reads: ReadCounter) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
         if self.is_one_tile:
-            reads.prepare(*self.first.prepare(what))
+            reads.add_prepared(*self.first.ensure_layout(what))
         elif self.in_memory:
-            for _, read in self.run("prepare", lambda at: (what,)):
-                reads.prepare(*read)
+            for _, read in self.map_tiles("ensure_layout", lambda at: (what,)):
+                reads.add_prepared(*read)
 
     @property
     def file_bytes(self) -> int:
@@ -270,7 +285,7 @@ class TileStore:
     @property
     def pass_seconds(self) -> float:
         """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
-        return self.prices.byte * max(self.prices.column, self.prices.row)
+        return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
 
     def layout_bytes(self, what: str) -> int:
         """Bytes of the layouts that `prepare` keeps beside X."""
@@ -280,81 +295,85 @@ class TileStore:
 
     def lines(self, cols: Indices) -> list[Floats]:
         """Columns of X as one-dimensional arrays, gathered into the cache."""
-        return self.kept.columns.lines(cols.tolist(), self.take)[0]
+        return self.caches.columns.lines(cols.tolist(), self.take)[0]
 
-    def dots(self, cols: Indices, u: Floats, anchor: int | None = None) -> Floats:
+    def dots(self, cols: Indices, u: Floats, anchor_row: int | None = None) -> Floats:
         """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
 
         With an `anchor` of columns less their entry in that row.
         """
-        first = None if anchor is None else self.entries(np.full(len(cols), anchor), cols)
+        first = None if anchor_row is None else self.entries(np.full(len(cols), anchor_row), cols)
 
-        def args(at: Place, places: Indices) -> tuple[Any, ...]:
+        def args(at: TilePosition, places: Indices) -> tuple[Any, ...]:
             return u[at.rows], None if first is None else first[places]
 
         out = np.zeros((len(cols), *u.shape[1:]))
-        for _, places, parts in self.run_columns(dot_pieces, cols, args):
+        for _, places, parts in self.map_column_tiles(dot_pieces, cols, args):
             for part in parts:
                 out[places] += part
         return out
 
-    def combined(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+    def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         """Sums of columns, less their centres, times coefficients; made where the tiles are."""
 
-        def args(at: Place, places: Indices) -> tuple[Any, ...]:
+        def args(at: TilePosition, places: Indices) -> tuple[Any, ...]:
             return None if centre is None else centre[places], coef[places]
 
         out = np.zeros((self.shape[0], *coef.shape[1:]))
-        for place, _, part in self.run_columns(predicted, cols, args):
+        for place, _, part in self.map_column_tiles(combine_tile_columns, cols, args):
             out[place.rows] += part
         return out
 
-    def panel(self) -> int:
+    def gather_ahead_width(self) -> int:
         """Columns to gather with one that is needed, where that costs little more; else 0."""
         tile = self.first
-        short = self.shape[0] * 8 * SWEEP <= self.kept.columns.limit // 8
-        return SWEEP if tile.can_encode and tile.fast_axis == 1 and short else 0
+        short = self.shape[0] * 8 * GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
+        return GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
 
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
-        return -(-visits // max(1, self.panel())) * self.pass_seconds if self.columns_are_dear else 0.0
+        return (
+            -(-visits // max(1, self.gather_ahead_width())) * self.pass_seconds
+            if self.column_costs_full_pass
+            else 0.0
+        )
 
-    def keep_codes_beside(self, path: Any) -> None:
+    def store_codes_beside(self, path: Any) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""
 
-    def check_rows(self, what: str) -> None:
+    def check_random_access(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is dear."""
 
-    def survey(self, reads: Reads, weights: Floats | None = None, spreads: bool = True) -> Survey:
+    def survey(self, reads: ReadCounter, weights: Floats | None = None, spreads: bool = True) -> Survey:
         """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN.
 
         Means alone, without `spreads`, cost a third in memory; elsewhere one reading makes both.
         """
-        kept, known = self.kept, self.kept.survey
+        kept, known = self.caches, self.caches.survey
         if weights is not None:
             found = kept.weighted
             known = found[1] if found is not None and np.array_equal(found[0], weights) else None
         if known is not None and known.has_spreads >= spreads:
             return known
-        reads.prepare(*self.cost())
+        reads.add_prepared(*self.cost())
         if not self.first.has_entries:
             known = OperatorSurvey(self, reads, weights)
             if weights is None:
                 kept.survey = known
             return known
         surveying = self.begin_survey(weights, spreads or not (self.in_memory and self.first.can_encode))
-        for place, blocks in self.run("survey", surveying.arguments):
+        for place, blocks in self.map_tiles("survey", surveying.arguments):
             surveying.add(place, blocks)
         self.end_survey(surveying)
         return self.survey(reads, weights, spreads)
 
-    def begin_survey(self, weights: Floats | None, spreads: bool = True) -> Surveying:
+    def begin_survey(self, weights: Floats | None, spreads: bool = True) -> SurveyBuilder:
         """A survey with these weights; one that has spreads also without weights where that is not known."""
-        known = self.kept.survey is not None and self.kept.survey.has_spreads
+        known = self.caches.survey is not None and self.caches.survey.has_spreads
         plain: list[Floats | None] = [None] if weights is None or (spreads and not known) else []
-        return Surveying(self, plain if weights is None else [*plain, weights], spreads)
+        return SurveyBuilder(self, plain if weights is None else [*plain, weights], spreads)
 
-    def end_survey(self, surveying: Surveying) -> None:
+    def end_survey(self, surveying: SurveyBuilder) -> None:
         """Keep what was found if all tiles were added, which codes from an earlier run spare."""
         if surveying.tiles < len(self.places):
             return
@@ -362,64 +381,64 @@ class TileStore:
             if found.has_spreads and weights is None:
                 self.check_columns(found.sizes)
             elif not np.isfinite(found.means).all():
-                self.survey(Reads())  # names the first column that is not finite
+                self.survey(ReadCounter())  # names the first column that is not finite
             if weights is None:
-                self.kept.survey = found
+                self.caches.survey = found
             else:
-                self.kept.weighted = weights, found
+                self.caches.weighted = weights, found
 
-    def row_norms(self, order: float, reads: Reads) -> Floats:
+    def row_norms(self, order: float, reads: ReadCounter) -> Floats:
         """Norms of the rows of X; order 2 or infinity. Kept."""
-        if (1, order) not in self.kept.norms:
-            self.kept.norms[1, order] = row_norms(self, order, reads)
-        return self.kept.norms[1, order]
+        if (1, order) not in self.caches.norms:
+            self.caches.norms[1, order] = row_norms(self, order, reads)
+        return self.caches.norms[1, order]
 
-    def sizes(self, reads: Reads) -> Floats:
+    def norm_bounds(self, reads: ReadCounter) -> Floats:
         """Upper bounds of the column norms, from what is known or costs least.
 
         That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
         """
-        kept, tile = self.kept, self.first
+        kept, tile = self.caches, self.first
         if kept.survey is not None and kept.survey.has_spreads and tile.has_entries:
             return kept.survey.sizes
         if kept.codes is not None:
-            return kept.codes.sizes
+            return kept.codes.norm_bounds
         if tile.has_entries and not (self.in_memory and tile.can_encode and self.dtype == np.float64):
             return self.survey(reads).sizes
-        if kept.sizes is None and not tile.has_entries:
-            reads.prepare(*self.cost())
-            kept.sizes = tile.rough_sizes()  # type: ignore[attr-defined]
-        elif kept.sizes is None and tile.fast_axis == 0 and self.is_one_tile:
-            reads.prepare(*self.cost())
-            kept.sizes = np.sqrt(tile.squares(0))
-        elif kept.sizes is None:
-            kept.sizes = np.full(self.shape[1], scaled_norm(self.row_norms(2, reads)))
-        return kept.sizes
+        if kept.norm_bounds is None and not tile.has_entries:
+            reads.add_prepared(*self.cost())
+            kept.norm_bounds = tile.rough_sizes()  # type: ignore[attr-defined]
+        elif kept.norm_bounds is None and tile.fast_axis == 0 and self.is_one_tile:
+            reads.add_prepared(*self.cost())
+            kept.norm_bounds = np.sqrt(tile.squares(0))
+        elif kept.norm_bounds is None:
+            kept.norm_bounds = np.full(self.shape[1], safe_norm(self.row_norms(2, reads)))
+        return kept.norm_bounds
 
-    def product_error(self, r: Floats, reads: Reads) -> Floats | None:
+    def product_error(self, r: Floats, reads: ReadCounter) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
         tile = self.first
         if tile.fixed_order and self.is_one_tile:
             return None
         if not tile.has_entries:
-            return np.multiply.outer(self.sizes(reads), self.unit * np.linalg.norm(r, axis=0))
+            return np.multiply.outer(self.norm_bounds(reads), self.rounding_unit * np.linalg.norm(r, axis=0))
         if not tile.can_encode:  # stored entries of each column, and one more for each sum of tiles
             rows: list[list[Any]] = self.grid
             parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
-            terms = (np.add.reduce(parts) + len(parts) + 1) * self.sizes(reads)
-            return product_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
-        return product_bound(self.unit, self.sizes(reads), r, self.dtype)
+            terms = (np.add.reduce(parts) + len(parts) + 1) * self.norm_bounds(reads)
+            return product_error_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
+        return product_error_bound(self.rounding_unit, self.norm_bounds(reads), r, self.dtype)
 
-    def check_finite(self, reads: Reads) -> None:
+    def check_finite(self, reads: ReadCounter) -> None:
         """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway.
 
         ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
         """
-        if self.kept.finite or not self.first.has_entries:
+        if self.caches.finite or not self.first.has_entries:
             return
-        sizes = self.sizes(reads)
-        self.kept.finite = bool(LEAST_SIZE * sqrt(len(sizes)) <= sizes.min() and sizes.max() <= MOST_SIZE)
-        if not self.kept.finite:
+        sizes = self.norm_bounds(reads)
+        self.caches.finite = bool(LEAST_SIZE * sqrt(len(sizes)) <= sizes.min() and sizes.max() <= MOST_SIZE)
+        if not self.caches.finite:
             self.check_columns(self.survey(reads).sizes)
 
     def check_columns(self, sizes: Floats) -> None:
@@ -435,7 +454,7 @@ class TileStore:
                 )
             sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
-        self.kept.finite = True
+        self.caches.finite = True
 
     def _where_not_finite(self, column: int) -> str:
         """Which row or part of X has the first entry of a column that is no number, for a message."""
@@ -444,19 +463,21 @@ class TileStore:
 
     # -- whether X is what it was ---------------------------------------------------------------------
 
-    def watch(self) -> None:
+    def start_change_detection(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        self.witness = Witness([sample for _, samples in self.run("samples") for sample in samples])
+        self.change_detector = ChangeDetector(
+            [sample for _, samples in self.map_tiles("samples") for sample in samples]
+        )
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
-        if self.witness is not None:
-            self.witness.compare()
+        if self.change_detector is not None:
+            self.change_detector.compare()
 
-    def digest(self, digest: Any, reads: Reads) -> None:
+    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
         """Feed all of X to a digest."""
         for tile, *beside in self.grid:
-            reads.prepare(*tile.digest(digest, beside))
+            reads.add_prepared(*tile.update_digest(digest, beside))
 
 
 def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every: bool) -> Floats:
@@ -468,19 +489,21 @@ def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every:
 
 def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Floats:
     """Products of columns of a tile, less a number each, with u: those of each piece of rows."""
-    step = max(1, PANEL_ENTRIES // tile.shape[0])
-    tile.prepare("columns")
+    step = max(1, COLUMN_COPY_ENTRIES // tile.shape[0])
+    tile.ensure_layout("columns")
     parts = []
     for start in range(0, len(cols), step):
         lines = tile.take(cols[start : start + step])
         if first is not None:
             lines = lines - first[start : start + step, None]
-        each = [lines[:, i : i + PIECE] for i in range(0, lines.shape[1], PIECE)]
-        parts.append([fixed_order_dot(list(piece), u[k * PIECE :][:PIECE]) for k, piece in enumerate(each)])
+        each = [lines[:, i : i + BLOCK_ROWS] for i in range(0, lines.shape[1], BLOCK_ROWS)]
+        parts.append(
+            [fixed_order_dot(list(piece), u[k * BLOCK_ROWS :][:BLOCK_ROWS]) for k, piece in enumerate(each)]
+        )
     return np.concatenate(parts, axis=1)
 
 
-def predicted(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+def combine_tile_columns(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
     """Sum over columns of a tile, less their centres, times coefficients of shape (k,) or (k, m)."""
     lines = tile.take(cols)
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)

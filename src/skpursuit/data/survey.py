@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skpursuit.data.reads import Reads
+from skpursuit.data.read_counter import ReadCounter
 from skpursuit.numerics.arrays import Floats
 
 if TYPE_CHECKING:
-    from skpursuit.data.store import Place, TileStore
+    from skpursuit.data.store import TilePosition, TileStore
 
-WIDTH = 64  # lines of an operator that are asked for in one call
+OPERATOR_BATCH = 64  # lines of an operator that are asked for in one call
 Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares (b, d) of blocks of rows
 
 
@@ -54,20 +54,25 @@ class Survey:
         return np.where(spreads > self.unit * np.abs(centre), spreads, 0.0)
 
 
-class Surveying:
+class SurveyBuilder:
     """Surveys in the making, one for each vector of row weights; None stands for ones."""
 
     def __init__(self, store: TileStore, weights: Sequence[Floats | None], spreads: bool = True) -> None:
-        self.weights, self.unit, self.tiles, self.spreads = weights, store.first.mean_unit, 0, spreads
+        self.weights, self.unit, self.tiles, self.spreads = (
+            weights,
+            store.first.mean_rounding_unit,
+            0,
+            spreads,
+        )
         shape = len(weights), store.shape[1]
         self.weight, self.squares = np.zeros(shape), np.zeros(shape)
         self.sums = np.zeros(shape, np.longdouble)
 
-    def arguments(self, place: Place) -> tuple[list[Floats | None], bool]:
+    def arguments(self, place: TilePosition) -> tuple[list[Floats | None], bool]:
         """What `Tile.survey` needs: the weights of its rows, and whether squares are wanted."""
         return [None if weights is None else weights[place.rows] for weights in self.weights], self.spreads
 
-    def add(self, place: Place, found: list[Blocks]) -> None:
+    def add(self, place: TilePosition, found: list[Blocks]) -> None:
         """Merge the blocks of a tile, which lies below those of its columns that came before."""
         self.tiles += 1
         with np.errstate(all="ignore"):  # what is not finite is refused afterwards
@@ -93,21 +98,23 @@ class Surveying:
 class OperatorSurvey(Survey):
     """A survey of an operator: one product tells the means, columns are fetched only where squares are."""
 
-    def __init__(self, store: TileStore, reads: Reads, weights: Floats | None) -> None:
+    def __init__(self, store: TileStore, reads: ReadCounter, weights: Floats | None) -> None:
         weights = np.ones(store.shape[0]) if weights is None else weights
         total = float(weights.sum())
         means = store.product(weights / total)
-        given = {"weight": total, "means": means, "unit": store.first.mean_unit, "has_spreads": True}
+        given = {"weight": total, "means": means, "unit": store.first.mean_rounding_unit, "has_spreads": True}
         vars(self).update(given, store=store, reads=reads, weights=weights)
 
     @cached_property
     def squares(self) -> Floats:
         store, reads, weights = (vars(self)[name] for name in ("store", "reads", "weights"))
         out = np.empty(store.shape[1])
-        for start in range(0, len(out), WIDTH):
-            part = np.arange(start, min(start + WIDTH, len(out)))
-            reads.prepare(*store.cost(cols=part))
-            lines = np.stack(store.lines(part)) if store.kept.columns.holds(part) else store.take(part)
+        for start in range(0, len(out), OPERATOR_BATCH):
+            part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
+            reads.add_prepared(*store.cost(cols=part))
+            lines = (
+                np.stack(store.lines(part)) if store.caches.columns.contains_all(part) else store.take(part)
+            )
             out[part] = (lines - self.means[part, None]) ** 2 @ weights
         return out
 
@@ -132,18 +139,20 @@ def block_sums(
     return weight, sums[:width], squares[:width]
 
 
-def row_norms(store: TileStore, order: float, reads: Reads) -> Floats:
+def row_norms(store: TileStore, order: float, reads: ReadCounter) -> Floats:
     """Norms of the rows of X, order 2 or infinity."""
     out = np.zeros(store.shape[0])
     if store.first.has_entries:
-        reads.prepare(*store.cost())
-        for place, part in store.run("largest" if order == np.inf else "squares", lambda at: (1,)):
+        reads.add_prepared(*store.cost())
+        for place, part in store.map_tiles("max_abs" if order == np.inf else "squares", lambda at: (1,)):
             some = out[place.rows]
             np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
         return out if order == np.inf else np.sqrt(out)
-    for start in range(0, len(out), WIDTH):  # an operator gives its rows as products with unit vectors
-        part = np.arange(start, min(start + WIDTH, len(out)))
-        reads.prepare(*store.cost())
+    for start in range(
+        0, len(out), OPERATOR_BATCH
+    ):  # an operator gives its rows as products with unit vectors
+        part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
+        reads.add_prepared(*store.cost())
         unit = np.zeros((store.shape[0], len(part)))
         unit[part, np.arange(len(part))] = 1.0
         out[part] = np.linalg.norm(store.product(unit), order, axis=0)

@@ -24,18 +24,18 @@ class Tile(ABC):
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    whole: Any = None  # the array or sparse matrix that the tile is; an operator is none
+    in_memory_matrix: Any = None  # the array or sparse matrix that the tile is; an operator is none
     is_sparse = False  # whether entries that are zero are left out
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products
     can_encode = False  # whether there are codes; without them the product is cheap, or all there is
     fixed_order = False  # whether equal columns have equal bits in `product`
     small_product = -1  # entries of rows up to which their product does not need what "rows" prepares
-    mean_unit: float  # bound on the rounding of means, relative to them
+    mean_rounding_unit: float  # bound on the rounding of means, relative to them
 
     @property
     @abstractmethod
-    def unit(self) -> float:
+    def rounding_unit(self) -> float:
         """Bound on the rounding of an entry of `product`, relative to ||x_j|| ||r||."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Tile(ABC):
         """Sums of squares of each column (axis 0) or row (axis 1); columns only where these are fast."""
         raise NotImplementedError
 
-    def largest(self, axis: int) -> Floats:
+    def max_abs(self, axis: int) -> Floats:
         """The largest |entry| of each row (axis 1)."""
         raise NotImplementedError
 
@@ -77,7 +77,7 @@ class Tile(ABC):
 
     # -- layouts and identity -----------------------------------------------------------------------------
 
-    def prepare(self, what: str) -> Cost:
+    def ensure_layout(self, what: str) -> Cost:
         """Make the layout that reading "rows", "columns" or "entries" needs; what was read for it."""
         return 0, 0
 
@@ -86,7 +86,7 @@ class Tile(ABC):
         return 0
 
     @abstractmethod
-    def digest(self, digest: Any, beside: list[Any]) -> Cost:
+    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
     def samples(self) -> list[Any]:

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import raised, total_bound
-from skpursuit.numerics.sums import EPS, scaled_norm
+from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
+from skpursuit.numerics.sums import EPS, safe_norm
 
-Columns = Indices | slice
-ALL = slice(None)
+ColumnKey = Indices | slice
+ALL_COLUMNS = slice(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,10 @@ class View:
     rows: Indices | None = None
     centre: Floats | None = None
     scale: Floats | None = None
-    root: Floats | None = None
+    row_scale: Floats | None = None
     constant: bool = False
 
-    def then(
+    def compose(
         self,
         rows: Indices | None = None,
         centre: Floats | None = None,
@@ -61,12 +61,14 @@ class View:
         """The view that sees this one through another."""
         if self.constant and not (centre is None and scale is None and root is None and not constant):
             raise ValueError("a view with a constant column is the last one; add that column at the end")
-        if centre is not None and self.root is not None:
+        if centre is not None and self.row_scale is not None:
             raise ValueError("columns are centred before rows are weighted; centre the first view")
         view = self
         if rows is not None:
             kept = rows if view.rows is None else view.rows[rows]
-            view = replace(view, rows=kept, root=None if view.root is None else view.root[rows])
+            view = replace(
+                view, rows=kept, row_scale=None if view.row_scale is None else view.row_scale[rows]
+            )
         if centre is not None:
             before, unit = view.centre, view.scale
             moved = centre if unit is None else centre * unit
@@ -74,21 +76,21 @@ class View:
         if scale is not None:
             view = replace(view, scale=scale if view.scale is None else view.scale * scale)
         if root is not None:
-            view = replace(view, root=root if view.root is None else view.root * root)
+            view = replace(view, row_scale=root if view.row_scale is None else view.row_scale * root)
         return replace(view, constant=constant or view.constant)
 
     @cached_property
-    def is_plain(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether X is seen as it is."""
-        return self.rows is None and self.is_unmoved and not self.constant
+        return self.rows is None and self.has_raw_entries and not self.constant
 
     @cached_property
-    def is_unmoved(self) -> bool:
+    def has_raw_entries(self) -> bool:
         """Whether entries are those of X."""
-        return self.centre is None and self.scale is None and self.root is None
+        return self.centre is None and self.scale is None and self.row_scale is None
 
     @cached_property
-    def centred(self) -> bool:
+    def is_centred(self) -> bool:
         """Whether anything is subtracted from the columns."""
         return self.centre is not None and bool(self.centre.any())
 
@@ -98,13 +100,13 @@ class View:
 
     # -- residuals go down ----------------------------------------------------------------------------
 
-    def weighted(self, r: Floats) -> Floats:
+    def scale_rows(self, r: Floats) -> Floats:
         """Residuals times the row factors."""
-        if self.root is None:
+        if self.row_scale is None:
             return r
-        return r * (self.root if r.ndim == 1 else self.root[:, None])
+        return r * (self.row_scale if r.ndim == 1 else self.row_scale[:, None])
 
-    def spread(self, u: Floats, n: int) -> Floats:
+    def scatter_rows(self, u: Floats, n: int) -> Floats:
         """Residuals of some rows as residuals of all n rows of X."""
         if self.rows is None:
             return u
@@ -117,46 +119,48 @@ class View:
         return rows if self.rows is None else self.rows[rows]
 
     @cached_property
-    def anchor(self) -> int:
+    def anchor_row(self) -> int:
         """The first row of X that counts."""
-        first = 0 if self.root is None else int(np.argmax(self.root != 0))
+        first = 0 if self.row_scale is None else int(np.argmax(self.row_scale != 0))
         return first if self.rows is None else int(self.rows[first])
 
     # -- products come up -----------------------------------------------------------------------------
 
-    def corrected(self, g: Floats, total: Any, cols: Columns = ALL) -> Floats:
+    def correct_product(self, g: Floats, total: Any, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Entries of X^T u as entries of the view's product, given sum(u)."""
         if self.centre is not None:
             centre = self.centre[cols]
             g = g - (centre if g.ndim == 1 else centre[:, None]) * total
-        return self.per_scale(g, cols)
+        return self.divide_by_scale(g, cols)
 
-    def per_scale(self, g: Floats, cols: Columns = ALL) -> Floats:
+    def divide_by_scale(self, g: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Entries for each column, divided by its scale."""
         if self.scale is None:
             return g
         scale = self.scale[cols]
         return g / (scale if g.ndim == 1 else scale[:, None])
 
-    def bound_per_scale(self, bound: Floats, cols: Columns = ALL) -> Floats:
+    def bound_per_scale(self, bound: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Error bounds for each column, divided by its scale and rounded up."""
-        return bound if self.scale is None else raised(np.abs(self.per_scale(bound, cols)), bound)
+        return (
+            bound if self.scale is None else guard_underflow(np.abs(self.divide_by_scale(bound, cols)), bound)
+        )
 
-    def moved_error(self, unit: float, u: Floats, cols: Columns = ALL) -> Any:
+    def centring_error_bound(self, unit: float, u: Floats, cols: ColumnKey = ALL_COLUMNS) -> Any:
         """Rounding of centre * sum(u), relative to `unit`."""
-        return 0.0 if self.centre is None else total_bound(unit, self.centre[cols], u)
+        return 0.0 if self.centre is None else sum_error_bound(unit, self.centre[cols], u)
 
-    def corrected_estimate(
-        self, u: Floats, g: Floats, bound: Floats, sizes: Floats, cols: Columns
+    def correct_estimate(
+        self, u: Floats, g: Floats, bound: Floats, sizes: Floats, cols: ColumnKey
     ) -> tuple[Floats, Floats]:
         """Estimates of the view from those of X; the bound grows by the rounding of this.
 
         The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
         """
         unit = 4 * (len(u) + 8) * EPS
-        error = unit * (np.abs(g) + bound) + self.moved_error(unit, u, cols)
-        error = error + total_bound(4 * EPS, sizes[cols], u)
-        return self.corrected(g, u.sum(axis=0), cols), self.bound_per_scale(bound + error, cols)
+        error = unit * (np.abs(g) + bound) + self.centring_error_bound(unit, u, cols)
+        error = error + sum_error_bound(4 * EPS, sizes[cols], u)
+        return self.correct_product(g, u.sum(axis=0), cols), self.bound_per_scale(bound + error, cols)
 
     # -- columns ----------------------------------------------------------------------------------------
 
@@ -168,38 +172,38 @@ class View:
             lines -= self.centre[cols, None]
         if self.scale is not None:
             lines /= self.scale[cols, None]
-        if self.root is not None:
-            lines *= self.root
+        if self.row_scale is not None:
+            lines *= self.row_scale
         return lines
 
     def entries(self, values: Floats, rows: Indices, cols: Indices) -> Floats:
         """Single entries of the view from those of X."""
         if self.centre is not None:
             values = values - self.centre[cols]
-        values = self.per_scale(values, cols)
-        return values if self.root is None else values * self.root[rows]
+        values = self.divide_by_scale(values, cols)
+        return values if self.row_scale is None else values * self.row_scale[rows]
 
-    def sizes(self, sizes: Floats, n: int) -> Floats:
+    def norm_bounds(self, sizes: Floats, n: int) -> Floats:
         """Upper bounds of column norms, of the columns before centring too.
 
         That is what the rounding of a product is relative to.
         """
         if self.centre is not None:
             sizes = sizes + np.abs(self.centre) * np.sqrt(n)
-        if self.root is not None:
-            sizes = sizes * np.abs(self.root).max(initial=0.0)
+        if self.row_scale is not None:
+            sizes = sizes * np.abs(self.row_scale).max(initial=0.0)
         return sizes if self.scale is None else sizes / np.abs(self.scale)
 
-    def offsets(self, cols: Indices, n: int) -> Floats:
+    def centre_norms(self, cols: Indices, n: int) -> Floats:
         """Norm of the subtracted mean, one per column, of a view that subtracts any."""
         assert self.centre is not None
-        taken = np.abs(self.centre[cols]) * (sqrt(n) if self.root is None else scaled_norm(self.root))
+        taken = np.abs(self.centre[cols]) * (sqrt(n) if self.row_scale is None else safe_norm(self.row_scale))
         return taken if self.scale is None else taken / np.abs(self.scale[cols])
 
-    def digest(self, digest: Any) -> None:
+    def update_digest(self, digest: Any) -> None:
         """Feed the view to a digest."""
         digest.update(repr(self.constant).encode())
-        for name in ("rows", "centre", "scale", "root"):
+        for name in ("rows", "centre", "scale", "row_scale"):
             part = getattr(self, name)
             if part is not None:
                 digest.update(name.encode() + np.ascontiguousarray(part).tobytes())

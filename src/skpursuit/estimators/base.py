@@ -18,35 +18,36 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from skpursuit.data import Design, dask_source, rows_that_count
-from skpursuit.data.options import numbers_of
-from skpursuit.data.progress import watching
-from skpursuit.data.sources import is_design, is_elsewhere, make_design, with_target
-from skpursuit.data.sparse_input import compressed
-from skpursuit.estimators.checks import check_parameters, check_values
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fit_linear, full_coefs
+from skpursuit.data import Design, drop_zero_weight_rows
+from skpursuit.data.cluster import dask_source
+from skpursuit.data.options import column_indices
+from skpursuit.data.sources import is_design, is_out_of_core, make_design, split_target
+from skpursuit.data.sparse_validation import validated_compressed
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, fit_linear
+from skpursuit.estimators.parameter_rules import check_parameters, check_values
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
+from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem.state import Record, Status
 from skpursuit.problem.targets import check_targets_range, checked_weights
+from skpursuit.progress import monitoring
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
 
-FLOATS = (np.float64, np.float32)
+FLOAT_DTYPES = (np.float64, np.float32)
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Watched:
+class MonitoredParams:
     """The two parameters of every estimator: what it says and how long it may take."""
 
     verbose: bool | int | str = "auto"
     time_limit: float | None = None
 
 
-def watched(method: Method) -> Method:
+def monitored(method: Method) -> Method:
     """Have a method of an estimator obey `verbose` and `time_limit`, on one thread of BLAS."""
 
     @wraps(method)
@@ -54,19 +55,19 @@ def watched(method: Method) -> Method:
         name = type(self).__name__
         if self.time_limit is not None or not isinstance(self.verbose, bool):
             check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
-        with one_thread(), watching(name, self.verbose, self.time_limit):
+        with single_threaded_blas(), monitoring(name, self.verbose, self.time_limit):
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
 
 
-def trusted(X: Any) -> Any:
+def with_checked_indices(X: Any) -> Any:
     """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
     check_unmasked(X=X)
-    return compressed(X) if issparse(X) and X.ndim == 2 else X
+    return validated_compressed(X) if issparse(X) and X.ndim == 2 else X
 
 
-def some_rows(X: Any, rows: Indices) -> Any:
+def select_rows(X: Any, rows: Indices) -> Any:
     """Rows of a list, an array, a sparse array or a data frame, as one of the same kind."""
     if isinstance(X, (list, tuple)):
         return [X[i] for i in rows]
@@ -78,7 +79,7 @@ def some_rows(X: Any, rows: Indices) -> Any:
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
-def as_numbers(y: Any) -> Any:
+def numeric_targets(y: Any) -> Any:
     """Targets of a regression, text of numbers included."""
     y = np.asarray(y)
     if y.dtype.kind not in "USO":
@@ -89,13 +90,13 @@ def as_numbers(y: Any) -> Any:
         raise ValueError(f"y must be numbers ({error}); for classes use a classifier") from None
 
 
-def _are_plain(X: Any, y: Any, features: int) -> bool:
+def _needs_no_checks(X: Any, y: Any, features: int) -> bool:
     """Whether scikit-learn's checks, which take as long as a small fit, would find nothing to do."""
     return (
         type(X) is type(y) is np.ndarray
         and (X.ndim, y.ndim) == (2, 1)
-        and X.dtype in FLOATS
-        and y.dtype in FLOATS
+        and X.dtype in FLOAT_DTYPES
+        and y.dtype in FLOAT_DTYPES
         and X.shape[0] > 0
         and X.shape[1] >= features
         and len(X) == len(y)
@@ -103,12 +104,12 @@ def _are_plain(X: Any, y: Any, features: int) -> bool:
     )
 
 
-def columns_in(design: Design, model: Any, features: Indices) -> Indices:
+def match_columns(design: Design, model: Any, features: Indices) -> Indices:
     """Columns of a design that are features of a fitted model, by their names where both have names."""
     names, fitted = design.names, vars(model)
     if names is not None and "feature_names_in_" in fitted:
         wanted = fitted["feature_names_in_"][features]
-        return np.array(numbers_of("the model", wanted, len(names), names), dtype=np.intp)
+        return np.array(column_indices("the model", wanted, len(names), names), dtype=np.intp)
     if design.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has {design.shape[1]} features, but {type(model).__name__} is expecting "
@@ -117,7 +118,7 @@ def columns_in(design: Design, model: Any, features: Indices) -> Indices:
     return features
 
 
-class Samples(NamedTuple):
+class CheckedSamples(NamedTuple):
     """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
 
     X is None where it is not one array or sparse matrix in memory.
@@ -129,14 +130,14 @@ class Samples(NamedTuple):
     kept: NDArray[np.bool_]
     X: Any
 
-    def weighted(self, weights: Floats) -> Samples:
+    def weighted(self, weights: Floats) -> CheckedSamples:
         """The samples with these weights; those of weight zero are left out."""
         kept = self.kept.copy()
         kept[kept] = weights > 0
-        return Samples(*rows_that_count(self.base, self.y, weights), kept, self.X)
+        return CheckedSamples(*drop_zero_weight_rows(self.base, self.y, weights), kept, self.X)
 
 
-class Problems(NamedTuple):
+class Subproblems(NamedTuple):
     """What an estimator solves: one run for each of the targets; `joint` if one run serves them all."""
 
     config: FitConfig
@@ -144,38 +145,38 @@ class Problems(NamedTuple):
     joint: bool
 
 
-class LinearBase(Watched):
+class LinearBase(MonitoredParams):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
     intercept_: Any
     n_features_in_: int
 
-    def _check_samples(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Samples:
+    def _check_samples(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> CheckedSamples:
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
-        if is_elsewhere(X):
+        if is_out_of_core(X):
             design, y = self._design_and_target(X, y, **checks)
-            X = design.whole
-        elif _are_plain(X, y, checks.get("ensure_min_features", 1)):
+            X = design.in_memory_matrix
+        elif _needs_no_checks(X, y, checks.get("ensure_min_features", 1)):
             self.n_features_in_ = X.shape[1]
             vars(self).pop("feature_names_in_", None)
             design = make_design(X)
         else:
             X, y = validate_data(
                 self,
-                trusted(X),
+                with_checked_indices(X),
                 y,
                 accept_sparse=["csr", "csc"],
-                dtype=FLOATS,
+                dtype=FLOAT_DTYPES,
                 ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
                 **checks,
             )
-            y = as_numbers(y) if checks.get("y_numeric") else y
+            y = numeric_targets(y) if checks.get("y_numeric") else y
             design = make_design(X)
         if y.dtype.kind == "f":
             check_targets_range(y)
-        samples = Samples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
+        samples = CheckedSamples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
         if sample_weight is None:
             return samples
         if isinstance(sample_weight, Real):
@@ -184,8 +185,8 @@ class LinearBase(Watched):
 
     def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
-        design, y = with_target(X, y)
-        y = as_numbers(y) if checks.get("y_numeric") and y is not None else y
+        design, y = split_target(X, y)
+        y = numeric_targets(y) if checks.get("y_numeric") and y is not None else y
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         names = design.names
@@ -194,22 +195,24 @@ class LinearBase(Watched):
             self.feature_names_in_ = np.array(names, dtype=object)
         return design, y
 
-    def _linear(self, X: Any) -> Floats:
+    def _decision(self, X: Any) -> Floats:
         check_is_fitted(self, "coef_")
-        if is_elsewhere(X):
+        if is_out_of_core(X):
             return self._linear_of_design(make_design(X))
-        X = validate_data(self, trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, reset=False)
+        X = validate_data(
+            self, with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, reset=False
+        )
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""
         used = np.flatnonzero(np.atleast_2d(self.coef_).any(axis=0))
         coef, names = np.asarray(self.coef_)[..., used].T, design.names
-        used = columns_in(design, self, used)
+        used = match_columns(design, self, used)
         found = design.predict(used, coef) + self.intercept_
         if not np.isfinite(found).all():
             for some in np.split(used, range(16, len(used), 16)):
-                bad = some[~np.isfinite(design.columns(some, keep=False)).all(axis=1)]
+                bad = some[~np.isfinite(design.columns(some, cache=False)).all(axis=1)]
                 if len(bad):
                     column = bad[0] if names is None else repr(names[bad[0]])
                     raise ValueError(f"X contains NaN or infinity in column {column}, which the model uses")
@@ -230,11 +233,11 @@ class LinearBase(Watched):
             R squared of a regressor, accuracy of a classifier.
         """
         if isinstance(y, str) or dask_source.is_frame(X):  # of which nobody knows the number of rows
-            X, y = with_target(X, y)
+            X, y = split_target(X, y)
         zeros = sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight)
         if zeros and not is_design(X):
             rows = np.flatnonzero(sample_weight)
-            X, y, sample_weight = (some_rows(part, rows) for part in (X, y, sample_weight))
+            X, y, sample_weight = (select_rows(part, rows) for part in (X, y, sample_weight))
         return super().score(X, y, sample_weight)  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
@@ -251,19 +254,19 @@ class PursuitBase(LinearBase, SummaryMixin):
     n_iter_: int
     entries_read_: int
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
         """Checked data, with targets as numbers."""
         raise NotImplementedError
 
-    def _problems(self, y: Any, **changes: Any) -> Problems:
+    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
         """The problems to solve for these targets; `changes` of parameters go into the config."""
         raise NotImplementedError
 
-    def _labels(self, y: Any) -> Any:
+    def _decode_targets(self, y: Any) -> Any:
         """Targets as scorers and splitters know them."""
         return y
 
-    @watched
+    @monitored
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -276,14 +279,14 @@ class PursuitBase(LinearBase, SummaryMixin):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, *_ = self._read(X, y, sample_weight)
-        problems = self._problems(y)
+        base, y, weights, *_ = self._validate(X, y, sample_weight)
+        problems = self._subproblems(y)
         fits = [fit_linear(problems.config, base, target, weights) for target in problems.targets]
-        self._keep(fits, base, problems.joint)
+        self._set_fitted(fits, base, problems.joint)
         return self
 
-    def _keep(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
-        coefs, results = full_coefs(base, fits), [fit.result for fit in fits]
+    def _set_fitted(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
+        coefs, results = dense_coefs(base, fits), [fit.result for fit in fits]
 
         def one_or_all(values: list[Any]) -> Any:
             return values[0] if joint else values
@@ -304,7 +307,7 @@ class PursuitBase(LinearBase, SummaryMixin):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PursuitParameters(Watched):
+class PursuitParameters(MonitoredParams):
     """The parameters that `PursuitRegressor` and `PursuitClassifier` share."""
 
     solver: str | Solver = "omp"

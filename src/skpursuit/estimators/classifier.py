@@ -15,16 +15,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.data.design import Design
-from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
-from skpursuit.estimators.lazy import lazy_on_dask
+from skpursuit.estimators.base import CheckedSamples, PursuitBase, PursuitParameters, Subproblems
+from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
-from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.solvers import solver_names
 
-FEW, FEWER = 150, 100  # samples up to which 10 folds pay, and below which 20 do
+FEW_SAMPLES, FEWER = 150, 100  # samples up to which 10 folds pay, and below which 20 do
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -44,7 +44,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     class_weight: Any
     classes_: Any
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
         samples = self._check_samples(X, y, sample_weight)
         check_classification_targets(samples.y)
@@ -58,25 +58,25 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
         return samples._replace(y=codes)
 
-    def _labels(self, y: Any) -> Any:
+    def _decode_targets(self, y: Any) -> Any:
         return self.classes_[y]
 
-    def _problems(self, y: Any, **changes: Any) -> Problems:
+    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
         """Targets are labels -1 and +1 of one class or of all, or class numbers."""
         n_classes = len(self.classes_)
-        config = FitConfig.of(self, loss=self._loss(n_classes), **changes)
+        config = FitConfig.from_estimator(self, loss=self._loss(n_classes), **changes)
         if n_classes == 2:
-            return Problems(config, [2.0 * y - 1.0], joint=True)
+            return Subproblems(config, [2.0 * y - 1.0], joint=True)
         if self.multi_class == "multinomial":
-            if not config.kind.can_force_columns:
-                able = " or ".join(solver_names(lambda kind: kind.can_force_columns))
+            if not config.config_solver_class.supports_forced:
+                able = " or ".join(solver_names(lambda kind: kind.supports_forced))
                 raise ValueError(
                     f"multi_class='multinomial' needs solver={able!r}; use 'ovr' with other solvers"
                 )
-            return Problems(config, [y], joint=True)
+            return Subproblems(config, [y], joint=True)
         signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
         shared = self.multi_class == "ovr_shared"
-        return Problems(config, [signs] if shared else list(signs.T), shared)
+        return Subproblems(config, [signs] if shared else list(signs.T), shared)
 
     def _loss(self, n_classes: int) -> Loss:
         """The loss of the problems: that of two labels, or the one of all classes that extends it."""
@@ -88,14 +88,14 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
             raise ValueError("multi_class='multinomial' needs loss='logistic'; use 'ovr' with other losses")
         return together
 
-    def _keep(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
-        super()._keep(fits, base, joint)
+    def _set_fitted(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
+        super()._set_fitted(fits, base, joint)
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
     @lazy_on_dask
     def decision_function(self, X: Any) -> Floats:
         """X w + b: positive for the second of two classes, else one column per class."""
-        z = self._linear(X)
+        z = self._decision(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
     @lazy_on_dask
@@ -108,7 +108,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     @lazy_on_dask
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
-        z = self._linear(X)
+        z = self._decision(X)
         loss = self._loss(len(self.classes_))
         if loss.couples_targets:
             return loss.probabilities(z)
@@ -237,9 +237,9 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     multi_class: str = "ovr"
     class_weight: Any = None
 
-    def _draws(self, rows: float, labels: Any) -> tuple[int, int]:
+    def _default_folds(self, rows: float, labels: Any) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
-        if rows <= FEW:
+        if rows <= FEW_SAMPLES:
             most = 10 if rows >= FEWER else 20
             return max(5, min(most, int(np.unique(labels, return_counts=True)[1].min()))), 1
         return 5, 2 if rows <= 500 else 1

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.validation import check_array
 
-from skpursuit.coding.encoder import WORK, CodingConfig, Encoder, make_encoder
-from skpursuit.estimators.base import FLOATS, Watched, trusted, watched
-from skpursuit.estimators.checks import COUNT, SIZE, check_parameters, one_of
-from skpursuit.estimators.lazy import lazy_on_dask
+from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig, make_coder
+from skpursuit.estimators.base import FLOAT_DTYPES, MonitoredParams, monitored, with_checked_indices
+from skpursuit.estimators.dask_methods import lazy_on_dask
+from skpursuit.estimators.parameter_rules import COUNT, SIZE, check_parameters, one_of
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -25,7 +25,7 @@ from skpursuit.estimators.sklearn_types import (
 )
 from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
-from skpursuit.problem import sparsity
+from skpursuit.problem import default_sparsity as sparsity
 
 
 def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
@@ -33,10 +33,12 @@ def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> i
     d, n = shape
     if k is None:
         return sparsity.for_codes(n, d, tol is not None)
-    return sparsity.clipped("n_nonzero_coefs", k, d, "the dictionary", "atoms")
+    return sparsity.clip_to_available("n_nonzero_coefs", k, d, "the dictionary", "atoms")
 
 
-class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class SparseCodesMixin(
+    MonitoredParams, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_wrap_output_keys=None
+):  # type: ignore[call-arg]
     """What transformers that return sparse codes share: names of outputs, and no data frames."""
 
     @lazy_on_dask
@@ -54,7 +56,9 @@ class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_
             ``X @ atoms``, lazy where X is.
         """
         atoms = self._atoms()
-        codes = check_array(trusted(X), accept_sparse="csr", dtype=FLOATS, input_name="codes")
+        codes = check_array(
+            with_checked_indices(X), accept_sparse="csr", dtype=FLOAT_DTYPES, input_name="codes"
+        )
         if codes.shape[1] != len(atoms):
             raise ValueError(
                 f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"
@@ -72,7 +76,7 @@ class CodesOut(Watched, ClassNamePrefixFeaturesOutMixin, TransformerMixin, auto_
         return tags
 
 
-def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
+def check_signals(values: Any, name: str, n_columns: int) -> np.ndarray:
     """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
     check_unmasked(**{name: values})
     array = check_array(
@@ -84,7 +88,7 @@ def check_rows(values: Any, name: str, n_columns: int) -> np.ndarray:
 
 
 @dataclass(eq=False, repr=False)
-class PursuitCoder(CodesOut, BaseEstimator):
+class PursuitCoder(SparseCodesMixin, BaseEstimator):
     """Sparse codes of many signals over one dictionary.
 
     Each signal ``y`` gets a code ``w`` with few non-zeros such that ``w @ dictionary`` is near ``y``. The
@@ -154,7 +158,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
     memory_limit: int = 2**30
     ridge: float = 0.0
 
-    @watched
+    @monitored
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
         """Check the parameters; the dictionary is given.
 
@@ -165,7 +169,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
         self._check()
         return self
 
-    @watched
+    @monitored
     @lazy_on_dask
     def transform(self, X: Any, y: Any = None) -> csr_array:
         """Code signals.
@@ -182,7 +186,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
             Codes in rows, float32 for float32 signals and else float64.
         """
         atoms = self._atoms()
-        signals = check_rows(X, "signals", atoms.shape[1])
+        signals = check_signals(X, "signals", atoms.shape[1])
         return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
 
     def transform_stream(self, source: Any) -> Iterator[csr_array]:
@@ -204,7 +208,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
             source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
         atoms, encoder, done = self._atoms(), None, 0
         for piece in source:
-            signals = check_rows(piece, "signals", atoms.shape[1])
+            signals = check_signals(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
             yield encoder.encode(signals, done)
             done += len(signals)
@@ -213,18 +217,18 @@ class PursuitCoder(CodesOut, BaseEstimator):
         shape = np.shape(self.dictionary)
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
-        own = {"solver": [one_of(*WORK)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
+        own = {"solver": [one_of(*RELATIVE_COST)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
         check_parameters(self, dictionary="no_validation", **own)
 
     def _atoms(self) -> np.ndarray:
         self._check()
         check_unmasked(dictionary=self.dictionary)
-        return check_array(self.dictionary, dtype=FLOATS, input_name="dictionary")
+        return check_array(self.dictionary, dtype=FLOAT_DTYPES, input_name="dictionary")
 
-    def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
+    def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
         given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
-        return make_encoder(atoms, dtype, CodingConfig(k, *given), expected)
+        return make_coder(atoms, dtype, CoderConfig(k, *given), expected)
 
     @property
     def n_features_in_(self) -> int:

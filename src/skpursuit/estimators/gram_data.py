@@ -47,7 +47,12 @@ class Moments:
 
     def __init__(self, base: Design, y: Any, weights: Floats | None, fit_intercept: bool) -> None:
         check_finite(base)
-        self.base, self.X, self.weights, self.fit_intercept = base, base.whole, weights, fit_intercept
+        self.base, self.X, self.weights, self.fit_intercept = (
+            base,
+            base.in_memory_matrix,
+            weights,
+            fit_intercept,
+        )
         y, (n, d) = np.asarray(y, dtype=np.float64), base.shape
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         self.y, self.offset = centred_targets(y, offset).reshape(n, -1), np.atleast_1d(offset)
@@ -61,7 +66,7 @@ class Moments:
         """Products of columns less their anchors, targets and ones, of all rows or some."""
         n, d = self.base.shape
         count, width = n if rows is None else len(rows), d + self.y.shape[1] + 1
-        self.base.reads.prepare(*self.base.cost(rows))
+        self.base.reads.add_prepared(*self.base.cost(rows))
         step = max(MOMENT_ROWS, MOMENT_BLOCK // width)
         by_columns = self.X.strides[0] < self.X.strides[1]
         buffer = np.empty((width, step)).T if by_columns else np.empty((step, width))
@@ -84,7 +89,7 @@ class Moments:
         products = np.multiply.outer(sums[-1, :d], means)
         np.subtract(sums[:d, :-1], products, out=products)  # fresh memory is slow
         centre = self.anchor + means[:d]
-        floor = self.base.with_view(self.base.view.then(centre=centre)).noise_floor(np.arange(d))
+        floor = self.base.with_view(self.base.view.compose(centre=centre)).noise_floor(np.arange(d))
         floor *= np.sqrt(sums[-1, -1] / self.base.shape[0])
         return NormalEquations(products[:, :d], products[:, d:], floor, centre, self.offset + means[d:])
 

@@ -19,15 +19,15 @@ from skpursuit.data import Design
 from skpursuit.estimators.standardized import StandardizedData, codes_of_run, standardize
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.sums import scaled_norm
-from skpursuit.problem import sparsity
+from skpursuit.numerics.blas import single_threaded_blas
+from skpursuit.numerics.sums import safe_norm
+from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.state import State
 from skpursuit.selectors import Selector
-from skpursuit.solvers import Solver, solver_kind
+from skpursuit.solvers import Solver, solver_class
 
-CLASS_RIDGE = 0.03  # chosen on text collections, see the README
+DEFAULT_CLASS_RIDGE = 0.03  # chosen on text collections, see the README
 
 
 class LinearFit(NamedTuple):
@@ -47,7 +47,7 @@ class LinearFit(NamedTuple):
         return self if self.finish is None else LinearFit(*self.finish(), self.result)
 
 
-def mean_fit(fits: list[LinearFit]) -> LinearFit:
+def average_fits(fits: list[LinearFit]) -> LinearFit:
     """The model that predicts the mean of what models predict."""
     used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
     coef = np.zeros((len(used), *fits[0].coef.shape[1:]))
@@ -72,18 +72,18 @@ class FitConfig:
     random_state: Any = None
 
     @classmethod
-    def of(cls, estimator: Any, **changes: Any) -> Self:
+    def from_estimator(cls, estimator: Any, **changes: Any) -> Self:
         """Take the parameters an estimator has under these names."""
         given = estimator.get_params(deep=False) | changes
         given["loss"] = as_loss(given["loss"])
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @property
-    def kind(self) -> type[Solver]:
+    def config_solver_class(self) -> type[Solver]:
         """The class of the solver, which says what it can do."""
-        return solver_kind(self.solver)
+        return solver_class(self.solver)
 
-    def sized(self, k: int) -> FitConfig:
+    def with_size(self, k: int) -> FitConfig:
         """The same for k coefficients; a solver object then has this limit instead of its own."""
         if isinstance(self.solver, Solver):
             limited: Any = self.solver
@@ -94,7 +94,7 @@ class FitConfig:
         """The number of coefficients, by default that of `sparsity.for_pursuit`."""
         n, d = base.shape
         if self.n_nonzero_coefs is not None:
-            return sparsity.clipped("n_nonzero_coefs", self.n_nonzero_coefs, d)
+            return sparsity.clip_to_available("n_nonzero_coefs", self.n_nonzero_coefs, d)
         return sparsity.for_pursuit(n, d, self.tol is not None, weights)
 
     def make_solver(self, k: int, total: float) -> Solver:
@@ -103,8 +103,8 @@ class FitConfig:
         if not isinstance(solver, Solver):
             ridge = self.ridge
             if ridge is None and self.loss.gives_probability:  # classes may be separable
-                ridge = CLASS_RIDGE / (total if self.scale == "none" else 1.0)
-            solver = self.kind.from_parameters(
+                ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
+            solver = self.config_solver_class.from_parameters(
                 n_nonzero_coefs=k, tol=self.tol, max_iter=self.max_iter, ridge=ridge or 0.0
             )
         return solver
@@ -112,9 +112,9 @@ class FitConfig:
 
 def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None = None) -> LinearFit:
     """Fit one problem."""
-    run, data = _run_of(config, base, y, weights)
-    run.go()
-    return LinearFit(*data.original(run.state), run.result())
+    run, data = _standardized_run(config, base, y, weights)
+    run.execute()
+    return LinearFit(*data.to_original(run.state), run.result())
 
 
 def path_fits(
@@ -144,40 +144,42 @@ def _growing_fits(
     config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
-    if not config.kind.nested_path:
-        yield from (fit_linear(config.sized(k), base, y, weights) for k in range(1, most + 1))
+    if not config.config_solver_class.nested_path:
+        yield from (fit_linear(config.with_size(k), base, y, weights) for k in range(1, most + 1))
         return
-    (run, data), last = _run_of(config.sized(most), base, y, weights), None
+    (run, data), last = _standardized_run(config.with_size(most), base, y, weights), None
 
     def finish(state: State) -> tuple[Indices, Floats, Any]:
-        with one_thread():
-            return data.original(run.solver.finish(run.problem, state))
+        with single_threaded_blas():
+            return data.to_original(run.solver.finalize(run.problem, state))
 
-    states = run.states()
+    states = run.iterate()
     while True:
-        with one_thread():
+        with single_threaded_blas():
             state = next(states, None)
         if state is None:
             break
-        fit = LinearFit(*data.original(state), finish=partial(finish, state))
+        fit = LinearFit(*data.to_original(state), finish=partial(finish, state))
         if last is not None and len(fit.columns) > len(last.columns):
             yield last
         last = fit if len(fit.columns) else None
     if last is None:
-        last = LinearFit(*data.original(run.state))
+        last = LinearFit(*data.to_original(run.state))
     yield last._replace(result=run.result())
 
 
-def _run_of(config: FitConfig, base: Design, y: Any, weights: Floats | None) -> tuple[Run, StandardizedData]:
+def _standardized_run(
+    config: FitConfig, base: Design, y: Any, weights: Floats | None
+) -> tuple[Run, StandardizedData]:
     loss, intercept = config.loss.resolved(y), config.fit_intercept
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), total)
     fine, can_force = (
         codes_of_run(base, y, loss, weights, solver, config.selector),
-        config.kind.can_force_columns,
+        config.config_solver_class.supports_forced,
     )
     data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
-    solver = solver.forcing(data.forced) if data.forced else solver
+    solver = solver.with_forced(data.forced) if data.forced else solver
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
     return run, data
 
@@ -192,13 +194,13 @@ def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
             z = fit.coef.T @ lines
             rounded = fit.coef.T.astype(base.dtype) @ lines.astype(base.dtype)
             whole = z.T + fit.intercept
-            same = scaled_norm((rounded - z).ravel()) <= 1e-5 * scaled_norm(whole.ravel())
+            same = safe_norm((rounded - z).ravel()) <= 1e-5 * safe_norm(whole.ravel())
         if not same:
             return np.dtype(np.float64)
     return base.dtype
 
 
-def full_coefs(base: Design, fits: list[LinearFit]) -> list[Floats]:
+def dense_coefs(base: Design, fits: list[LinearFit]) -> list[Floats]:
     """Coefficients of all d columns, shape (d,) or (targets, d), of each fit; all of one dtype."""
     d, dtype, coefs = base.shape[1], coef_dtype(base, fits), []
     for fit in fits:
@@ -208,7 +210,7 @@ def full_coefs(base: Design, fits: list[LinearFit]) -> list[Floats]:
     return coefs
 
 
-def predictions(base: Design, fits: list[LinearFit], rows: Indices) -> list[Floats]:
+def predict_rows(base: Design, fits: list[LinearFit], rows: Indices) -> list[Floats]:
     """X w + b of each fit on some rows; X is read once for all of them."""
     used = np.unique(np.concatenate([fit.columns for fit in fits])).astype(np.intp)
     if len(used) == 0:

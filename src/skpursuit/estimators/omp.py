@@ -14,30 +14,30 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.data.progress import current
-from skpursuit.estimators.base import LinearBase, SummaryMixin, watched
-from skpursuit.estimators.checks import COUNT_OR_ZERO, check_parameters
-from skpursuit.estimators.folds import SplitterRoutingMixin, fold_weights
+from skpursuit.estimators.base import LinearBase, SummaryMixin, monitored
+from skpursuit.estimators.cross_validation import SplitterRoutingMixin, fold_weights
+from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.gram_data import Moments
-from skpursuit.estimators.gram_omp import FactorPath
-from skpursuit.estimators.lazy import lazy_on_dask
-from skpursuit.estimators.linear_fit import full_coefs, predictions
+from skpursuit.estimators.linear_fit import dense_coefs, predict_rows
 from skpursuit.estimators.omp_functions import (
+    choose_backend,
     expected_steps,
     gram_paths,
+    omp_paths,
     omp_sparsity,
-    pursue_targets,
-    refined,
+    refine_path,
     warn_if_premature,
-    way_to_pursue,
 )
+from skpursuit.estimators.omp_small import OMPPath
+from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.threads import limited
-from skpursuit.problem import sparsity
+from skpursuit.numerics.threads import respect_n_jobs
+from skpursuit.problem import default_sparsity as sparsity
+from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
-from skpursuit.solvers.pursuit import OMP
+from skpursuit.solvers.matching_pursuit import OMP
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -49,7 +49,7 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
     @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
-        return self._linear(X)
+        return self._decision(X)
 
     def _paths(
         self,
@@ -58,7 +58,7 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         way: str,
         moments: Moments | None,
         split: tuple[Indices, Indices] | None = None,
-    ) -> tuple[list[FactorPath], Floats, Any]:
+    ) -> tuple[list[OMPPath], Floats, Any]:
         """The path of each target on all rows or on a training part, and the means of X and y there."""
         base, y, weights = samples
         if moments is None:
@@ -68,26 +68,28 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
             intercept = self.fit_intercept
             data = standardize(base, y, weights=weights, fit_intercept=intercept, fine=fine).weighted()
             targets = data.y.reshape(len(data.y), -1)
-            return pursue_targets(data.design, targets, *limits, way, self.selector), data.centre, data.offset
+            return omp_paths(data.design, targets, *limits, way, self.selector), data.centre, data.offset
         equations = moments.equations() if split is None else moments.of_training(*split)
         root = np.ones(1) if weights is None else np.sqrt(weights)
         targets = moments.y * root[:, None]
         paths = gram_paths(*equations[:2], *limits, np.sum(targets * targets, axis=0), equations.noise_floor)
         if split is None:
-            view = base.view.then(centre=equations.centre, root=None if weights is None else root)
-            paths = [refined(path, base.with_view(view), column) for path, column in zip(paths, targets.T)]
+            view = base.view.compose(centre=equations.centre, root=None if weights is None else root)
+            paths = [
+                refine_path(path, base.with_view(view), column) for path, column in zip(paths, targets.T)
+            ]
         return paths, equations.centre, equations.offset if y.ndim == 2 else equations.offset[0]
 
     def _moments(self, base: Design, y: Floats, weights: Floats | None, way: str) -> Moments | None:
         """The sums over rows of X and y, for the way "gram" on a dense X in memory."""
-        if way != "gram" or not isinstance(base.whole, np.ndarray):
+        if way != "gram" or not isinstance(base.in_memory_matrix, np.ndarray):
             return None
         return Moments(base, y, weights, self.fit_intercept)
 
-    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
         """Set the attributes of a fit from its paths and the means of X and y."""
         warn_if_premature(paths)
-        coefs = full_coefs(base, [path.fit(len(path)) for path in paths])
+        coefs = dense_coefs(base, [path.fit(len(path)) for path in paths])
         sizes = [len(path) for path in paths]
         one = len(paths) == 1
         self.coef_ = coefs[0] if one else np.stack(coefs)
@@ -146,7 +148,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     selector: str | Selector = "auto"
     verbose: bool | int | str = False
 
-    @watched
+    @monitored
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -161,7 +163,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         k = base.shape[1] if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k if self.tol is None else None
         steps = expected_steps(base, y.reshape(len(y), -1), k, self.tol)
-        way = way_to_pursue(base, steps, self.precompute, self.selector)
+        way = choose_backend(base, steps, self.precompute, self.selector)
         moments = self._moments(base, y, weights, way)
         self._keep(base, *self._paths((base, y, weights), (k, self.tol), way, moments))
         return self
@@ -228,7 +230,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     verbose: bool | int | str = False
     selector: str | Selector = "auto"
 
-    @watched
+    @monitored
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients by cross-validation, then fit on all rows.
 
@@ -244,26 +246,30 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples
         d = base.shape[1]
-        most = sparsity.clipped("max_iter", self.max_iter, d) if self.max_iter else sparsity.for_omp_cv(d)
+        most = (
+            sparsity.clip_to_available("max_iter", self.max_iter, d)
+            if self.max_iter
+            else sparsity.for_omp_cv(d)
+        )
         splits = self._splits(y, kept, fit_params)
-        watch = current()
-        watch.expect(len(splits))
-        with limited(self.n_jobs):
-            way = way_to_pursue(base, most * len(splits), "auto", self.selector)
+        watch = current_monitor()
+        watch.set_total(len(splits))
+        with respect_n_jobs(self.n_jobs):
+            way = choose_backend(base, most * len(splits), "auto", self.selector)
             moments = self._moments(base, y, weights, way)
 
             def errors_of(fold: int) -> Floats:
                 left, (_, test) = len(splits) - fold, splits[fold]
                 inner = base.for_run(private=True)
-                watch.note("{} folds left", left)
-                with watch.part(1 / left):
+                watch.set_message("{} folds left", left)
+                with watch.time_share(1 / left):
                     found = self._paths((inner, y, weights), (most, None), way, moments, splits[fold])
-                watch.count()
+                watch.advance_by()
                 (path,), *means = found
                 warn_if_premature([path])
                 fits = [path.fit(k, *means) for k in range(min(1, len(path)), len(path) + 1)]
                 part = None if weights is None else weights[test]
-                squares = ((y[test] - z) ** 2 for z in predictions(inner, fits, test))
+                squares = ((y[test] - z) ** 2 for z in predict_rows(inner, fits, test))
                 return np.array([np.average(each, weights=part) for each in squares])
 
             run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
@@ -272,12 +278,12 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         self.scores_ = -np.array([fold[:shortest] for fold in errors])
         self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
         k = int(self.n_nonzero_coefs_)
-        way = "gram" if moments is not None else way_to_pursue(base, k, "auto", self.selector)
-        with watch.part(None):
+        way = "gram" if moments is not None else choose_backend(base, k, "auto", self.selector)
+        with watch.time_share(None):
             self._keep(base, *self._paths((base, y, weights), (k, None), way, moments))
         return self
 
-    def _keep(self, base: Design, paths: list[FactorPath], centre: Floats, offset: Any) -> None:
+    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
         super()._keep(base, paths, centre, offset)
         (path,) = paths
         self.path_features_, self.coef_path_ = path.support, np.zeros((len(path), len(path)))

@@ -18,31 +18,33 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, check_finite, is_design, make_design
-from skpursuit.data.grams import gram_matrix
-from skpursuit.estimators.base import FLOATS, trusted
-from skpursuit.estimators.checks import check_values
-from skpursuit.estimators.gram_omp import ColumnPursuit, FactorPath, GramPursuit, omp_path
+from skpursuit.data.gram_columns import gram_matrix
+from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
+from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, OMPPath, omp_path
+from skpursuit.estimators.parameter_rules import check_values
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.blas import single_threaded_blas
+from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
-from skpursuit.parameters import as_array, shown
-from skpursuit.problem import sparsity
+from skpursuit.parameters import as_array, short_repr
+from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.state import Status
 from skpursuit.problem.targets import check_targets_range
 from skpursuit.selectors import Selector
-from skpursuit.solvers.pursuit import OMP
+from skpursuit.solvers.matching_pursuit import OMP
 
-SHARP = 1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
-REFINEMENTS = 8
+WELL_CONDITIONED = (
+    1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
+)
+MAX_REFINEMENTS = 8
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
     "The requested precision might not have been met."
 )
 
 
-@one_thread()
+@single_threaded_blas()
 def orthogonal_mp(
     X: Any,
     y: Any,
@@ -95,17 +97,19 @@ def orthogonal_mp(
     given["selector"] = selector
     check_values("orthogonal_mp", {}, **given)
     if not is_design(X):
-        X = check_array(trusted(X), accept_sparse=["csr", "csc"], dtype=FLOATS, ensure_all_finite=False)
+        X = check_array(
+            with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, ensure_all_finite=False
+        )
     design, y = make_design(X), _as_columns("y", y)
     check_targets_range(y)
     k = design.shape[1] if tol is not None else omp_sparsity(n_nonzero_coefs, design.shape[1])
-    way = way_to_pursue(design, expected_steps(design, y, k, tol), precompute, selector)
-    targets = pursue_targets(design, y, k, tol, way, selector)
+    way = choose_backend(design, expected_steps(design, y, k, tol), precompute, selector)
+    targets = omp_paths(design, y, k, tol, way, selector)
     warn_if_premature(targets)
     return _packed(targets, design.shape[1], return_path, return_n_iter)
 
 
-@one_thread()
+@single_threaded_blas()
 def orthogonal_mp_gram(
     Gram: Any,
     Xy: Any,
@@ -170,14 +174,14 @@ def orthogonal_mp_gram(
     return _packed(targets, d, return_path, return_n_iter, dtype)
 
 
-def pursue_targets(
+def omp_paths(
     design: Design,
     y: Floats,
     k: int,
     tol: float | None,
     way: str,
     selector: str | Selector = "auto",
-) -> list[FactorPath]:
+) -> list[OMPPath]:
     """The path of each column of y."""
     energies = np.sum(y * y, axis=0)
     each = [(column, *_limits(k, tol, energy)) for column, energy in zip(y.T, energies)]
@@ -185,19 +189,19 @@ def pursue_targets(
         return [_pursue(design, column, OMP(k, tol), selector) for column, k, tol in each]
     check_finite(design)
     floor = design.noise_floor(np.arange(design.shape[1]))
-    with one_thread():
+    with single_threaded_blas():
         if way == "columns":
             columns = _all_columns(design)
             return [omp_path(ColumnPursuit(columns, column, k, floor), tol) for column, k, tol in each]
         paths = gram_paths(gram_matrix(design), design.product(y), k, tol, energies, floor)
-        return [refined(path, design, column) for path, column in zip(paths, y.T)]
+        return [refine_path(path, design, column) for path, column in zip(paths, y.T)]
 
 
 def _all_columns(design: Design) -> Floats:
     """All columns as rows of an array, in the memory order that X has where it is one: turning it is slow."""
     every, tile = np.arange(design.shape[1]), design.store.first
     if not design.store.is_one_tile or design.view.rows is not None:
-        return design.columns(every, keep=False)
+        return design.columns(every, cache=False)
     design.reads.add(*design.cost())
     X = tile.X  # type: ignore[attr-defined]
     lines = np.empty_like(X.T, np.float64)
@@ -207,7 +211,7 @@ def _all_columns(design: Design) -> Floats:
 
 def gram_paths(
     gram: Floats, xty: Floats, k: int, tol: float | None, energies: Floats, floor: Floats | None = None
-) -> list[FactorPath]:
+) -> list[OMPPath]:
     """The path of each target from X^T X; `energies` are the squared norms of the targets."""
     limits = [_limits(k, tol, energy) for energy in energies]
     columns = zip(xty.T, limits, energies.tolist())
@@ -219,19 +223,19 @@ def _limits(k: int, tol: float | None, energy: float) -> tuple[int, float | None
     return (1, None) if tol is not None and energy <= tol else (k, tol)
 
 
-def refined(path: FactorPath, design: Design, y: Floats) -> FactorPath:
+def refine_path(path: OMPPath, design: Design, y: Floats) -> OMPPath:
     """The path with its largest model refined on its residual, where X^T X has too few digits for it."""
-    sharp = (np.diag(path.L) ** 2 >= SHARP * np.sum(path.L**2, axis=1)).all()
+    sharp = (np.diag(path.L) ** 2 >= WELL_CONDITIONED * np.sum(path.L**2, axis=1)).all()
     if len(path) == 0 or (sharp and design.dtype == np.float64):
         return path
     columns, before = design.columns(path.support), np.inf
-    for _ in range(REFINEMENTS):
+    for _ in range(MAX_REFINEMENTS):
         rest = columns @ (y - path.coef(len(path)) @ columns)
         step = solve_triangular(path.L, rest, lower=True, check_finite=False)
-        length = scaled_norm(step)
+        length = safe_norm(step)
         if not length < 0.5 * before:
             break
-        path, before = replace(path, half=path.half + step), length
+        path, before = replace(path, projections=path.projections + step), length
     return path
 
 
@@ -240,7 +244,7 @@ def expected_steps(design: Design, y: Floats, k: int, tol: float | None) -> int:
     return y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
 
 
-def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> str:
+def choose_backend(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> str:
     """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns"."""
     n, d = design.shape
     if precompute is True:
@@ -256,20 +260,20 @@ def way_to_pursue(design: Design, steps: int, precompute: bool | str, selector: 
     return "columns" if in_cache else "loop"
 
 
-def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) -> FactorPath:
+def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) -> OMPPath:
     run = make_run(design, y, solver, selector, "squared")
-    run.go()
+    run.execute()
     state = run.state
     few = len(state.support) < solver.sparsity(run.problem)
     premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    return FactorPath(state.support, state.factorised.triangle().T, state.factorised.b, premature)
+    return OMPPath(state.support, state.factorised.triangle().T, state.factorised.b, premature)
 
 
 def _as_columns(name: str, values: Any) -> Floats:
     """Targets as the columns of an array."""
     array = as_array(name, values)
     if array.ndim == 0:
-        raise ValueError(f"{name} must have one or two dimensions, got the number {shown(values)}")
+        raise ValueError(f"{name} must have one or two dimensions, got the number {short_repr(values)}")
     return check_array(array.reshape(len(array), -1), dtype=np.float64, input_name=name)
 
 
@@ -290,17 +294,17 @@ def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
     """The number of coefficients, at most d."""
     if n_nonzero_coefs is None:
         return sparsity.for_omp(d)
-    return sparsity.clipped("n_nonzero_coefs", n_nonzero_coefs, d)
+    return sparsity.clip_to_available("n_nonzero_coefs", n_nonzero_coefs, d)
 
 
-def warn_if_premature(targets: list[FactorPath]) -> None:
+def warn_if_premature(targets: list[OMPPath]) -> None:
     """Warn, as scikit-learn does, when a target ran out of independent columns that help."""
-    if any(path.premature for path in targets):
+    if any(path.ended_early for path in targets):
         warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
 
 
 def _packed(
-    targets: list[FactorPath], d: int, return_path: bool, return_n_iter: bool, dtype: Any = np.float64
+    targets: list[OMPPath], d: int, return_path: bool, return_n_iter: bool, dtype: Any = np.float64
 ) -> Any:
     """Coefficients (d, targets, steps) without axes of length 1: the steps of the shortest path, or one."""
     sizes = [len(path) for path in targets]

@@ -11,10 +11,10 @@ from typing import Any
 
 from sklearn.utils.validation import column_or_1d
 
-from skpursuit.estimators.base import Problems, PursuitBase, PursuitParameters, Samples
-from skpursuit.estimators.lazy import lazy_on_dask
+from skpursuit.estimators.base import CheckedSamples, PursuitBase, PursuitParameters, Subproblems
+from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig
-from skpursuit.estimators.path_cv import PathCVMixin
+from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
@@ -26,26 +26,26 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
     loss: str | Loss
     shared_support: bool
 
-    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
         samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
-        if as_loss(self.loss).positive_targets and samples.y.ndim == 2 and samples.y.shape[1] == 1:
+        if as_loss(self.loss).nonnegative_targets and samples.y.ndim == 2 and samples.y.shape[1] == 1:
             return samples._replace(y=column_or_1d(samples.y, warn=True))
         return samples
 
-    def _problems(self, y: Any, **changes: Any) -> Problems:
+    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
         joint = y.ndim == 1 or self.shared_support
-        return Problems(FitConfig.of(self, **changes), [y] if joint else list(y.T), joint)
+        return Subproblems(FitConfig.from_estimator(self, **changes), [y] if joint else list(y.T), joint)
 
     @lazy_on_dask
     def predict(self, X: Any) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
-        return as_loss(self.loss).mean(self._linear(X))
+        return as_loss(self.loss).mean(self._decision(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
-            tags.target_tags.positive_only = as_loss(self.loss).positive_targets
+            tags.target_tags.positive_only = as_loss(self.loss).nonnegative_targets
         except (TypeError, ValueError):
             return tags  # `fit` says what is wrong with the loss
         if tags.target_tags.positive_only:

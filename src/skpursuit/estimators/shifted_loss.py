@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.slope_root import least_along
+from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.problem.losses import Loss
 
-FARTHEST = 2.0**60  # from where the search for a constant starts
+MAX_BRACKET = 2.0**60  # from where the search for a constant starts
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ class ShiftedLoss(Loss):
         return self.loss.check_targets(y)
 
 
-def best_constant(loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0) -> Any:
+def optimal_intercept(
+    loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0
+) -> Any:
     """The b (one per target) that minimises the sum of weighted losses at z + b."""
     y = np.asarray(y, dtype=np.float64)
     z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
@@ -86,7 +88,7 @@ def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: f
     slope = w * loss.residual(y, z + start)
     way, rounding = -np.sign(slope.sum()), 1e-16 * float(np.abs(slope).sum())
     limit = float(np.abs(y - z - start).max()) if loss.predicts_targets else 1.0
-    farthest = FARTHEST * limit
+    farthest = MAX_BRACKET * limit
     while limit < farthest and slopes(limit)[0] < -rounding:
         limit *= 2.0
-    return start + float(way) * least_along(slopes, limit, rounding)
+    return start + float(way) * minimize_convex_1d(slopes, limit, rounding)

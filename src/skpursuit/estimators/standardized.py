@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import Design, Survey, rows_that_count
-from skpursuit.estimators.shifted_loss import ShiftedLoss, best_constant
+from skpursuit.data import Design, Survey, drop_zero_weight_rows
+from skpursuit.estimators.shifted_loss import ShiftedLoss, optimal_intercept
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.losses import Loss, Squared
 from skpursuit.problem.problem import make_problem
@@ -50,11 +50,11 @@ class StandardizedData:
         if self.weights is None:
             return self
         root = np.sqrt(self.weights)
-        design = self.design.with_view(self.design.view.then(root=root))
+        design = self.design.with_view(self.design.view.compose(root=root))
         y = self.y * (root if self.y.ndim == 1 else root[:, None])
         return replace(self, design=design, y=y, weights=None)
 
-    def original(self, state: State) -> tuple[Indices, Floats, Any]:
+    def to_original(self, state: State) -> tuple[Indices, Floats, Any]:
         """Columns of X in order of selection, their coefficients, and the intercept."""
         real = np.asarray(state.support) < len(self.centre)
         columns, constant = state.support[real], state.coef[~real]
@@ -62,7 +62,7 @@ class StandardizedData:
         intercept = self.offset - self.centre[columns] @ coef + constant.sum(axis=0)
         if isinstance(self.loss, ShiftedLoss):
             shifted = self.loss
-            intercept += best_constant(shifted.loss, self.y, self.weights, state.z, shifted.shift)
+            intercept += optimal_intercept(shifted.loss, self.y, self.weights, state.z, shifted.shift)
         return columns, coef, intercept
 
     def _per_row(self, columns: Indices, coef: Floats) -> Floats:
@@ -87,7 +87,7 @@ def standardize(
     d, scales = base.shape[1], scale != "none"
     if scale == "auto":
         scale = "one" if base.store.first.is_sparse else "column"
-    base, y, weights = rows_that_count(base, y, weights)
+    base, y, weights = drop_zero_weight_rows(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and scales)
     survey = base.survey(weights, fine, spreads=scales) if centred or scales else None
@@ -96,14 +96,14 @@ def standardize(
     if loss.quadratic:
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or scales)
-        view = base if plain else base.with_view(base.view.then(centre=centre, scale=factors))
+        view = base if plain else base.with_view(base.view.compose(centre=centre, scale=factors))
         y = centred_targets(np.asarray(y, dtype=np.float64), offset)
         return StandardizedData(view, y, loss, weights, centre, factors, offset)
-    view = base.with_view(base.view.then(centre=centre, scale=factors)) if scales else base
+    view = base.with_view(base.view.compose(centre=centre, scale=factors)) if scales else base
     if has_column:
-        view = view.with_view(view.view.then(constant=True))
+        view = view.with_view(view.view.compose(constant=True))
     elif fit_intercept:
-        loss = ShiftedLoss(loss, best_constant(loss, y, weights))
+        loss = ShiftedLoss(loss, optimal_intercept(loss, y, weights))
     forced = (d,) if has_column else ()
     return StandardizedData(view, y, loss, weights, centre, factors, 0.0, forced)
 
@@ -114,7 +114,7 @@ def codes_of_run(
     """Whether a run on X on disk will make codes, and with a second byte; None: it makes none."""
     if not base.on_disk:
         return None
-    expect = solver.expect(make_problem(base, y, loss, weights, solver.ridge))
+    expect = solver.workload(make_problem(base, y, loss, weights, solver.ridge))
     return as_selector(selector).encodes(base, expect)
 
 

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.numerics.arrays import Floats
 
-SHOWN = 20  # features in a table
+MAX_FEATURES_SHOWN = 20  # features in a table
 
 
-class Line(NamedTuple):
+class FeatureRow(NamedTuple):
     """One feature: its name, what it belongs to (a class or a target), coefficient and standardised one."""
 
     name: str
@@ -33,7 +33,7 @@ class SummaryMixin:
     coef_: Floats
     intercept_: Any
 
-    def summary(self, n_features: int = SHOWN) -> str:
+    def summary(self, n_features: int = MAX_FEATURES_SHOWN) -> str:
         """A small table of the model as text, the features with the largest effects first.
 
         Parameters
@@ -68,7 +68,7 @@ def _knows_spreads(model: Any) -> bool:
     return "path_scales_" in vars(model)
 
 
-def _lines(model: Any) -> list[Line]:
+def _lines(model: Any) -> list[FeatureRow]:
     """One line for each feature: of several outputs the one where it does most."""
     coef = np.atleast_2d(model.coef_)
     spreads = np.ones(coef.shape[1])
@@ -82,7 +82,7 @@ def _lines(model: Any) -> list[Line]:
         if len(coef) > 1:
             output = str(vars(model)["classes_"][t] if "classes_" in vars(model) else t)
         name = f"x{j}" if names is None else str(names[j])
-        found.append(Line(name, output, float(coef[t, j]), float(effects[t, j])))
+        found.append(FeatureRow(name, output, float(coef[t, j]), float(effects[t, j])))
     return sorted(found, key=lambda line: -abs(line.effect))
 
 

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from skpursuit.fit.gram_schmidt import MOST_PASSES, Factor
+from skpursuit.fit.gram_schmidt import MOST_PASSES, QRFactor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.remainder import smallest_remainder
-from skpursuit.numerics.stack import Stack
-from skpursuit.numerics.sums import row_norms
+from skpursuit.numerics.rank_tolerance import dependence_threshold
+from skpursuit.numerics.row_buffer import RowBuffer
+from skpursuit.numerics.sums import safe_norms_per_row
 from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
-SPREAD = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
+PROBE_FACTOR = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
 
 
 def dependent_columns(problem: Problem, state: State) -> Indices:
@@ -30,41 +30,45 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     design, root, factor = problem.design, np.sqrt(problem.row_weights), state.factorised
     gone = np.concatenate([state.support, state.dropped])
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
-        cols = np.setdiff1d(suspects(problem, factor, root), gone, assume_unique=True)
+        cols = np.setdiff1d(dependence_candidates(problem, factor, root), gone, assume_unique=True)
         step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
         parts = [cols[start : start + step] for start in range(0, len(cols), step)]
         found = [
-            part[depend(factor.Q, lines * root, design.noise_floor(part) * root.max(), factor.noise)]
+            part[
+                are_dependent(
+                    factor.Q, lines * root, design.noise_floor(part) * root.max(), factor.noise_share
+                )
+            ]
             for part in parts
-            for lines in [design.columns(part, keep=False)]
+            for lines in [design.columns(part, cache=False)]
         ]
     return np.concatenate(found) if found else cols
 
 
-def suspects(problem: Problem, factor: Factor, root: Floats) -> Indices:
+def dependence_candidates(problem: Problem, factor: QRFactor, root: Floats) -> Indices:
     """Columns whose product with a random vector orthogonal to the rows of Q is small; ascending."""
     design, Q = problem.design, factor.Q
-    v = np.random.default_rng(len(factor.noise)).standard_normal(len(root))
+    v = np.random.default_rng(len(factor.noise_share)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
-        v -= Q.combined(Q.correlated(v))
+        v -= Q.combine(Q.inner_products(v))
     g = np.abs(design.product(v * root))
     error = design.rounding(v * root)
-    sizes = design.sizes * root.max()
-    small = smallest_remainder(len(v), sizes, design.noise_floor(np.arange(len(sizes))) * root.max())
-    small = np.maximum(small, factor.noise.max(initial=0.0) * sizes)
-    return np.flatnonzero(~(g > SPREAD * small + (0.0 if error is None else error)))
+    sizes = design.norm_bounds * root.max()
+    small = dependence_threshold(len(v), sizes, design.noise_floor(np.arange(len(sizes))) * root.max())
+    small = np.maximum(small, factor.noise_share.max(initial=0.0) * sizes)
+    return np.flatnonzero(~(g > PROBE_FACTOR * small + (0.0 if error is None else error)))
 
 
-def depend(Q: Stack, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
+def are_dependent(Q: RowBuffer, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
     """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
-    tiny = smallest_remainder(lines.shape[1], row_norms(lines), noise_floor)
+    tiny = dependence_threshold(lines.shape[1], safe_norms_per_row(lines), noise_floor)
     h = np.zeros((len(lines), len(noise)))
     found = np.zeros(len(lines), dtype=bool)
     for _ in range(MOST_PASSES):
-        part = Q.correlated(lines.T).T
-        lines = lines - Q.combined(part.T).T
+        part = Q.inner_products(lines.T).T
+        lines = lines - Q.combine(part.T).T
         h += part
-        found |= row_norms(lines) <= np.maximum(tiny, row_norms(noise * h))
+        found |= safe_norms_per_row(lines) <= np.maximum(tiny, safe_norms_per_row(noise * h))
         if found.all():
             break
     return found

@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.remainder import remainder_unit
-from skpursuit.numerics.stack import Stack
-from skpursuit.numerics.sums import PIECE
+from skpursuit.numerics.rank_tolerance import rank_tolerance
+from skpursuit.numerics.row_buffer import RowBuffer
+from skpursuit.numerics.sums import BLOCK_ROWS
 
 MOST_PASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Shrinkage:
+class RidgeFactor:
     """The triangle R of a factor with roots of penalties below it, as Q^T R once more: a value.
 
     Rows of R and roots take turns, so that the k-th column ends with its root and rows grow by two numbers.
@@ -52,26 +52,26 @@ class Shrinkage:
     R: Floats = field(default_factory=lambda: np.empty(0))
     roots: Floats = field(default_factory=lambda: np.empty(0))
 
-    def add(self, column: Floats, root: float) -> Shrinkage:
+    def add(self, column: Floats, root: float) -> RidgeFactor:
         """Grow by a column of R, of k + 1 numbers, and the root of its penalty."""
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
         q, h, _ = orthogonalise(Q, x, sqrt(x @ x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
-        return Shrinkage(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
+        return RidgeFactor(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
-    def first(self, k: int) -> Shrinkage:
+    def first(self, k: int) -> RidgeFactor:
         """That of the first k columns."""
-        return Shrinkage(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2], self.roots[:k])
+        return RidgeFactor(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2], self.roots[:k])
 
-    def moments(self, b: Floats) -> Floats:
+    def rotate_targets(self, b: Floats) -> Floats:
         """The new triangle times the coefficients, from products b of the old rows with the targets."""
         return self.Q[:, ::2] @ b
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
+class QRFactor:
     """The k columns of a support as Q^T R: a value, whose large parts share memory with those it grows from.
 
     Attributes
@@ -88,7 +88,7 @@ class Factor:
         The products of the rows of Q with the targets, where those were given.
     R : ndarray
         The columns of the triangle one after the other.
-    noise : ndarray of shape (rank,)
+    noise_share : ndarray of shape (rank,)
         The share of each row of Q that was rounding in its column before (`Design.noise_floor`).
     counts : ndarray of int, shape (k,)
         Passes that were made for each column; 0 for one that depends on others and has no row of Q.
@@ -100,16 +100,16 @@ class Factor:
         The sum of rows of Q times b, where it is known.
     """
 
-    Q: Stack
-    columns: Stack | None
-    root: Floats | None
-    unit: float
+    Q: RowBuffer
+    columns: RowBuffer | None
+    row_scale: Floats | None
+    rank_tol: float
     b: Floats
     R: Floats = field(default_factory=lambda: np.empty(0))
-    noise: Floats = field(default_factory=lambda: np.empty(0))
-    counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    noise_share: Floats = field(default_factory=lambda: np.empty(0))
+    pass_counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     passes: Floats = field(default_factory=lambda: np.empty(0))
-    shrinkage: Shrinkage | None = None
+    shrinkage: RidgeFactor | None = None
     fitted: Floats | None = None
 
     @property
@@ -125,44 +125,44 @@ class Factor:
         rest: Floats | None = None,
         keep_dependent: bool = False,
         penalty: float = 0.0,
-    ) -> Factor | None:
+    ) -> QRFactor | None:
         """The factor with one more column; None where that depends on the others.
 
         `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
         targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
         others, and is more than rounding itself, is added without a row of Q.
         """
-        floor = floor if self.root is None else floor * self.root.max()
-        v = column if self.root is None else column * self.root
+        floor = floor if self.row_scale is None else floor * self.row_scale.max()
+        v = column if self.row_scale is None else column * self.row_scale
         size = sqrt(v @ v)
-        q, h, passes = orthogonalise(self.Q.rows, v, size, max(floor, self.unit * size), self.noise)
+        q, h, passes = orthogonalise(self.Q.rows, v, size, max(floor, self.rank_tol * size), self.noise_share)
         if q is None and not (keep_dependent and size > floor):
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
         if q is None:
-            R, counts = np.append(self.R, h[:-1]), np.append(self.counts, 0)
-            return replace(self, columns=columns, R=R, counts=counts)
-        return Factor(
+            R, counts = np.append(self.R, h[:-1]), np.append(self.pass_counts, 0)
+            return replace(self, columns=columns, R=R, pass_counts=counts)
+        return QRFactor(
             Q=self.Q.extend(q[None]),
             columns=columns,
-            root=self.root,
-            unit=self.unit,
+            row_scale=self.row_scale,
+            rank_tol=self.rank_tol,
             b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
             R=np.concatenate([self.R, h]),
-            noise=np.concatenate([self.noise, [floor / h[-1]]]),
-            counts=np.concatenate([self.counts, [len(passes)]]),
+            noise_share=np.concatenate([self.noise_share, [floor / h[-1]]]),
+            pass_counts=np.concatenate([self.pass_counts, [len(passes)]]),
             passes=np.concatenate([self.passes, *passes]),
             shrinkage=self.shrinkage and self.shrinkage.add(h, sqrt(penalty)),
         )
 
     def triangle(self) -> Floats:
         """R as a matrix of shape (rank, k)."""
-        before, grown = ranks(self.counts)
-        rows = np.zeros((len(grown), len(self.noise)))
-        rows[np.arange(len(self.noise)) < (before + grown)[:, None]] = self.R
+        before, grown = ranks(self.pass_counts)
+        rows = np.zeros((len(grown), len(self.noise_share)))
+        rows[np.arange(len(self.noise_share)) < (before + grown)[:, None]] = self.R
         return rows.T
 
-    def first(self, k: int) -> Factor:
+    def first(self, k: int) -> QRFactor:
         """The factor of the first k columns, none of which depends on others."""
         return replace(
             self,
@@ -171,22 +171,28 @@ class Factor:
             b=self.b[:k],
             fitted=None,
             R=self.R[: k * (k + 1) // 2],
-            noise=self.noise[:k],
-            counts=self.counts[:k],
-            passes=self.passes[: int(self.counts[:k] @ np.arange(k))],
+            noise_share=self.noise_share[:k],
+            pass_counts=self.pass_counts[:k],
+            passes=self.passes[: int(self.pass_counts[:k] @ np.arange(k))],
             shrinkage=self.shrinkage and self.shrinkage.first(k),
         )
 
-    def predicted(self, coef: Floats) -> tuple[Floats, Factor]:
+    def predictions_and_fit(self, coef: Floats) -> tuple[Floats, QRFactor]:
         """X_S w, of shape (n,) or (n, m), and the factor with its `fitted`."""
-        return self.Q.combined(self.triangle() @ coef), replace(self, fitted=self.Q.combined(self.b))
+        return self.Q.combine(self.triangle() @ coef), replace(self, fitted=self.Q.combine(self.b))
 
-    def numbers(self) -> dict[str, np.ndarray]:
+    def checkpoint_arrays(self) -> dict[str, np.ndarray]:
         """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
-        told = {name: getattr(self, name) for name in ("b", "R", "noise", "counts", "passes")}
-        return told if self.shrinkage is None else told | {"roots": self.shrinkage.roots}
+        arrays = {
+            "b": self.b,
+            "R": self.R,
+            "noise": self.noise_share,
+            "counts": self.pass_counts,
+            "passes": self.passes,
+        }
+        return arrays if self.shrinkage is None else arrays | {"roots": self.shrinkage.roots}
 
-    def check_numbers(self, numbers: dict[str, Any], k: int) -> None:
+    def check_arrays(self, numbers: dict[str, Any], k: int) -> None:
         """Raise ValueError, or KeyError, where the numbers cannot be those of k columns in this form."""
         counts = numbers["counts"]
         whole = counts.dtype.kind == "i" and np.isin(counts, range(MOST_PASSES + 1)).all()
@@ -204,7 +210,7 @@ class Factor:
         if not (numbers["R"][ends[grown] - 1] > 0).all():
             raise ValueError("a remainder has no length")
 
-    def rebuilt(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> Factor:
+    def replay(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> QRFactor:
         """The factor of these columns that has these numbers, which were checked, to the same bits.
 
         It takes its form (targets, weights, whether columns are kept) from this one.
@@ -215,11 +221,12 @@ class Factor:
             nonlocal kept
             for column in columns:
                 kept = kept if kept is None else kept.extend(column[None])
-                yield column if self.root is None else column * self.root
+                yield column if self.row_scale is None else column * self.row_scale
 
-        Q = replayed(self.Q.first(0), numbers, weighted())
+        Q = replay_rows(self.Q.first(0), numbers, weighted())
         ends = np.cumsum(np.add(*ranks(numbers["counts"])))
-        known: dict[str, Any] = {name: numbers[name] for name in self.numbers() if name != "roots"}
+        known: dict[str, Any] = {name: numbers[name] for name in ("b", "R", "passes")}
+        known |= {"noise_share": numbers["noise"], "pass_counts": numbers["counts"]}
         if self.shrinkage is not None:
             known["shrinkage"] = self.shrinkage.first(0)
             for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
@@ -233,14 +240,14 @@ def empty_factor(
     weights: Floats | None = None,
     keeps_columns: bool = False,
     room: float = np.inf,
-) -> Factor:
+) -> QRFactor:
     """A factor without columns, of targets of that trailing shape; by default there are no targets.
 
     Rows of Q, and columns, that take more than `room` bytes are in files.
     """
     root = None if weights is None else np.sqrt(weights)
-    none, b = Stack(np.empty((0, n)), limit=room), np.empty((0, *targets))
-    return Factor(none, none.first(0) if keeps_columns else None, root, remainder_unit(n), b)
+    none, b = RowBuffer(np.empty((0, n)), limit=room), np.empty((0, *targets))
+    return QRFactor(none, none.first(0) if keeps_columns else None, root, rank_tolerance(n), b)
 
 
 def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
@@ -249,7 +256,7 @@ def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
     return np.cumsum(grown) - grown, grown
 
 
-def replayed(Q: Stack, numbers: dict[str, Any], columns: Iterable[Floats]) -> Stack:
+def replay_rows(Q: RowBuffer, numbers: dict[str, Any], columns: Iterable[Floats]) -> RowBuffer:
     """The rows of Q that a factor with these numbers made of these columns; all of them or the same part."""
     counts, passes, R = (numbers[name] for name in ("counts", "passes", "R"))
     before, grown = ranks(counts)
@@ -292,12 +299,12 @@ def orthogonalise(
 
 def row_products(Q: Floats, v: Floats) -> Floats:
     """Products of the rows of Q with v, in an order that does not depend on how their numbers are cut."""
-    if len(v) <= PIECE:
+    if len(v) <= BLOCK_ROWS:
         return Q @ v
-    v, pieces = np.ascontiguousarray(v), len(v) // PIECE  # strided numbers are added in another order
-    whole = pieces * PIECE
-    lines = Q[:, :whole].reshape(len(Q), pieces, PIECE).transpose(1, 0, 2)
-    parts = np.matmul(lines, v[:whole].reshape(pieces, PIECE, 1))[..., 0]
+    v, pieces = np.ascontiguousarray(v), len(v) // BLOCK_ROWS  # strided numbers are added in another order
+    whole = pieces * BLOCK_ROWS
+    lines = Q[:, :whole].reshape(len(Q), pieces, BLOCK_ROWS).transpose(1, 0, 2)
+    parts = np.matmul(lines, v[:whole].reshape(pieces, BLOCK_ROWS, 1))[..., 0]
     if whole < len(v):
         parts = np.vstack([parts, Q[:, whole:] @ v[whole:]])
     return np.ascontiguousarray(parts.cumsum(axis=0)[-1])

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from skpursuit.fit.gram_schmidt import Factor, Shrinkage, empty_factor
+from skpursuit.fit.gram_schmidt import QRFactor, RidgeFactor, empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.remainder import remainder_unit
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.rank_tolerance import rank_tolerance
+from skpursuit.numerics.sums import safe_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
 
@@ -23,21 +23,21 @@ from skpursuit.problem.state import State, empty_state
 def start_least_squares(problem: Problem) -> State:
     """The zero model."""
     design = problem.design
-    factor = empty_factor(design.shape[0], problem.targets, room=design.limit.columns)
-    return empty_state(problem, replace(factor, shrinkage=Shrinkage()) if problem.penalty else factor)
+    factor = empty_factor(design.shape[0], problem.target_shape, room=design.limit.columns)
+    return empty_state(problem, replace(factor, shrinkage=RidgeFactor()) if problem.penalty else factor)
 
 
 def add_least_squares(problem: Problem, state: State, j: int) -> State:
     """Add column j to the support and fit again; a column that depends on the support is dropped instead."""
     design, before = problem.design, state.factor
     assert before is not None
-    rest = problem.y - (plain_predictions(before) if problem.penalty else state.z)
-    factor = grown(problem, before, j, design.columns(np.array([j]))[0], rest)
+    rest = problem.y - (unpenalized_predictions(before) if problem.penalty else state.z)
+    factor = factor_with_column(problem, before, j, design.columns(np.array([j]))[0], rest)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
-    coef = solve(factor)
+    coef = solve_factor(factor)
     if factor.shrinkage is not None:
-        z, factor = factor.predicted(coef)
+        z, factor = factor.predictions_and_fit(coef)
     else:
         z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
         z += state.z
@@ -52,29 +52,31 @@ def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = 
     without a row of Q. With the residual r, one whose coefficient would not grow beyond rounding gives None.
     """
     before, x = state.factorised, problem.design.columns(np.array([j]))[0]
-    if r is not None and not -(x @ r) > remainder_unit(len(r)) * scaled_norm(x) * scaled_norm(r):
+    if r is not None and not -(x @ r) > rank_tolerance(len(r)) * safe_norm(x) * safe_norm(r):
         return None
-    factor = grown(problem, before, j, x, problem.y - plain_predictions(before), keep_dependent=True)
+    factor = factor_with_column(
+        problem, before, j, x, problem.y - unpenalized_predictions(before), keep_dependent=True
+    )
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
     support = np.append(state.support, j)
-    coef = non_negative(factor.triangle(), factor.b, problem.penalties(support))
-    z, factor = factor.predicted(coef)
+    coef = solve_nnls(factor.triangle(), factor.b, problem.penalties(support))
+    z, factor = factor.predictions_and_fit(coef)
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
 
-def grown(
-    problem: Problem, before: Factor, j: int, column: Floats, rest: Floats, keep_dependent: bool = False
-) -> Factor | None:
+def factor_with_column(
+    problem: Problem, before: QRFactor, j: int, column: Floats, rest: Floats, keep_dependent: bool = False
+) -> QRFactor | None:
     """A factor with column j, from what the others leave of the targets (`Factor.add`)."""
     one = np.array([j])
     penalty = float(problem.penalties(one)[0]) if problem.penalty else 0.0
     return before.add(column, problem.design.noise_floor(one)[0], rest, keep_dependent, penalty)
 
 
-def plain_predictions(factor: Factor) -> Floats:
+def unpenalized_predictions(factor: QRFactor) -> Floats:
     """Those of plain least squares, without a penalty and with coefficients of both signs."""
-    return factor.Q.combined(factor.b) if factor.fitted is None else factor.fitted
+    return factor.Q.combine(factor.b) if factor.fitted is None else factor.fitted
 
 
 def refit_least_squares(problem: Problem, state: State, support: Indices) -> State | None:
@@ -82,26 +84,26 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     length = min(len(support), len(state.support))
     kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
     factor = state.factorised.first(kept)
-    rest = problem.y - factor.Q.combined(factor.b)
+    rest = problem.y - factor.Q.combine(factor.b)
     for j in support[kept:].tolist():
-        after = grown(problem, factor, j, problem.design.columns(np.array([j]))[0], rest)
+        after = factor_with_column(problem, factor, j, problem.design.columns(np.array([j]))[0], rest)
         if after is None:
             return None
         factor = after
         rest = rest - np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
-    coef = solve(factor)
-    z = factor.Q.combined(factor.triangle() @ coef)
+    coef = solve_factor(factor)
+    z = factor.Q.combine(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), factor=factor)
 
 
-def solve(factor: Factor) -> Floats:
+def solve_factor(factor: QRFactor) -> Floats:
     """The best coefficients of the columns of a factor."""
     if factor.shrinkage is None:
         return solve_packed(factor.R, factor.b)
-    return solve_packed(factor.shrinkage.R, factor.shrinkage.moments(factor.b))
+    return solve_packed(factor.shrinkage.R, factor.shrinkage.rotate_targets(factor.b))
 
 
-def non_negative(R: Floats, b: Floats, penalties: Floats) -> Floats:
+def solve_nnls(R: Floats, b: Floats, penalties: Floats) -> Floats:
     """The w >= 0 with the least ||R w - b||^2 + sum of penalties w^2, whatever the units of the columns."""
     from scipy.optimize import nnls
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.fit.descent import HALVINGS, fit_outputs
 from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.newton_loop import MAX_BACKTRACKS, fit_outputs
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import SampleLosses
-from skpursuit.problem.score import top_set
+from skpursuit.problem.scores import top_k_by_index
 from skpursuit.problem.state import State, empty_state
 
 
@@ -43,7 +43,7 @@ class Newton:
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
         support, column = np.append(state.support, j), factor.lines[-1]
-        first = approach(problem, column, state.z, float(problem.penalties(one)[0]))
+        first = initial_coefficient(problem, column, state.z, float(problem.penalties(one)[0]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
         coef, z, objective = self.fit(problem, support, factor.lines, start, z)
         return State(support, coef, z, objective, state.dropped, factor=factor)
@@ -56,7 +56,7 @@ class Newton:
             if grown is None:
                 return None
             factor = grown
-        start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.targets))])
+        start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.target_shape))])
         coef, z, objective = self.fit(problem, support, factor.lines, start)
         return State(support, coef, z, objective, factor=factor)
 
@@ -76,27 +76,27 @@ class Newton:
         minimum. Where only the `most` largest coefficients are wanted, the others are zero.
         """
         if len(w) == 0:
-            z = np.zeros((problem.design.shape[0], *problem.targets))
+            z = np.zeros((problem.design.shape[0], *problem.target_shape))
             return w, z, problem.value(z)
         rules = problem.penalties(support), self.precision, self.max_iter
-        coef, found, value = fit_outputs(A, problem.fitted_apart, w, z, *rules)
+        coef, found, value = fit_outputs(A, problem.per_target_losses, w, z, *rules)
         if most is not None and len(coef) > most:
-            keep = top_set(problem.score.of(coef), most)
+            keep = top_k_by_index(problem.score.of(coef), most)
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
             found = (coef.T @ A).T
         return coef, found, value
 
 
-def approach(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
+def initial_coefficient(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
     """A good first coefficient for a new column, the others held: far steps cost one column, not all."""
-    samples, rows = problem.fitted_apart, np.flatnonzero(column)
+    samples, rows = problem.per_target_losses, np.flatnonzero(column)
     if len(rows) < len(column):  # predictions elsewhere do not move
-        samples, column, z = [some.part(rows) for some in samples], column[rows], z[rows]
-    start, rules = np.zeros((1, *problem.targets)), (np.array([penalty]), 1e-4, 10)
+        samples, column, z = [some.subset(rows) for some in samples], column[rows], z[rows]
+    start, rules = np.zeros((1, *problem.target_shape)), (np.array([penalty]), 1e-4, 10)
     return fit_outputs(column[None], samples, start, z, *rules)[0][0]
 
 
-def step_along(
+def coordinate_step(
     samples: SampleLosses, column: Floats, z: Floats, f: float | None, g: Floats
 ) -> tuple[Floats, Floats, float] | None:
     """A Newton step in one coefficient, halved until the objective is at most f; None if none helps.
@@ -107,7 +107,7 @@ def step_along(
         return None
     bend = np.asarray((column * column) @ samples.curvature(z))
     move = -g / np.where(bend > 0, bend, 1.0)
-    for halved in range(HALVINGS):
+    for halved in range(MAX_BACKTRACKS):
         part = move * 0.5**halved
         there = z + np.multiply.outer(column, part)
         value = samples.value(there)

@@ -8,6 +8,6 @@ import sys
 from typing import Any
 
 
-def loaded(name: str) -> Any:
+def imported_module(name: str) -> Any:
     """The module of this name, if something has imported it already; else None."""
     return sys.modules.get(name)

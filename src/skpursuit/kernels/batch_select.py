@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-TILE = 64
+SCORE_TILE = 64
 UNSIGNED = np.int32(0x7FFFFFFF)
-CROWD = 32  # a shortlist this much longer than what is wanted means that float32 cannot tell
+MAX_SHORTLIST_EXTRA = 32  # a shortlist this much longer than what is wanted means that float32 cannot tell
 
 # Only the order of sums may change: NaN and infinity keep their meaning.
 _SUM = {"reassoc", "contract"}
@@ -32,8 +32,8 @@ inlined = partial(entry, cache=False, inline="always")
 @kernel()
 def _peak(bits: Any, tile: Any) -> Any:
     """Largest |score| of one tile. Floats without their sign order as integers do, whose maxima vectorise."""
-    part, best = bits[tile * TILE : tile * TILE + TILE], np.int32(0)
-    for i in range(TILE):
+    part, best = bits[tile * SCORE_TILE : tile * SCORE_TILE + SCORE_TILE], np.int32(0)
+    for i in range(SCORE_TILE):
         score = part[i] & UNSIGNED
         best = score if score > best else best
     return best
@@ -47,7 +47,7 @@ def _largest(work: Any) -> Any:
         top = work.peaks[i] if work.peaks[i] > top else top
     while work.peaks[tile] < top:
         tile += 1
-    j = tile * TILE
+    j = tile * SCORE_TILE
     while work.bits[j] & UNSIGNED < top:
         j += 1
     return j
@@ -56,14 +56,14 @@ def _largest(work: Any) -> Any:
 @kernel()
 def _close(work: Any, j: Any) -> None:
     """Consider atom ``j`` no longer."""
-    stands = work.bits[j] & UNSIGNED < work.peaks[j // TILE]
+    stands = work.bits[j] & UNSIGNED < work.peaks[j // SCORE_TILE]
     work.scores[j] = 0
     if not stands:
-        work.peaks[j // TILE] = _peak(work.bits, j // TILE)
+        work.peaks[j // SCORE_TILE] = _peak(work.bits, j // SCORE_TILE)
 
 
 @kernel(fastmath=_SUM)
-def dot(a: Any, b: Any, size: Any) -> Any:
+def dot_prefix(a: Any, b: Any, size: Any) -> Any:
     """Sum of products of the first entries."""
     total = 0.0
     for i in range(size):
@@ -72,7 +72,7 @@ def dot(a: Any, b: Any, size: Any) -> Any:
 
 
 @kernel(fastmath=_SUM)
-def products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
+def atom_products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
     """Products of a float64 vector with the chosen atoms, four at a time."""
     for i in range(0, size - 3, 4):
         a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
@@ -85,7 +85,7 @@ def products(atoms: Any, chosen: Any, size: Any, vector: Any, out: Any) -> None:
             te += np.float64(e[p]) * v
         out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
     for i in range(size - size % 4, size):
-        out[i] = dot(atoms[chosen[i]], vector, vector.shape[0])
+        out[i] = dot_prefix(atoms[chosen[i]], vector, vector.shape[0])
 
 
 @kernel(fastmath=_SUM)
@@ -97,7 +97,7 @@ def set_residual(signal: Any, atoms: Any, chosen: Any, weights: Any, size: Any, 
         atom, weight = atoms[chosen[i]], weights[i]
         for p in range(signal.shape[0]):
             out[p] -= weight * np.float64(atom[p])
-    return dot(out, out, out.shape[0])
+    return dot_prefix(out, out, out.shape[0])
 
 
 @kernel(fastmath=_SUM)
@@ -127,7 +127,7 @@ def correlations(start: Any, dictionary: Any, atoms: Any, weights: Any, size: An
 def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
     """Atoms that may be among the ``m`` largest scores, each known to ``margin``; -1 if there is a crowd."""
     for i in range(n_closed):
-        _close(work, work.closed[i])
+        _close(work, work.excluded[i])
     found, value = np.int64(0), np.inf
     while True:
         j = _largest(work)
@@ -136,7 +136,7 @@ def _shortlist(m: Any, margin: float, work: Any, n_closed: Any) -> Any:
             return -1
         if found >= m and score < value - 2 * margin:
             return found
-        if found >= m + CROWD:
+        if found >= m + MAX_SHORTLIST_EXTRA:
             return -1
         if found < m:
             value = score
@@ -161,7 +161,7 @@ def _settle(m: Any, found: Any, dictionary: Any, work: Any, noise: float, floor:
     What does not rise above ``floor`` says nothing about the signal and is left out.
     """
     picks, exact = work.picks, work.exact
-    products(dictionary.atoms, picks, found, work.residual, exact)
+    atom_products(dictionary.atoms, picks, found, work.residual, exact)
     for i in range(found):
         exact[i] = abs(exact[i])
     wanted = m if m < found else found
@@ -195,7 +195,7 @@ def select(m: Any, signal: Any, dictionary: Any, code: Any, work: Any, limits: A
         if found < 0:
             found = np.int64(0)
             for j in range(dictionary.norms.shape[0]):
-                if not contains(work.closed, n_closed, j):
+                if not contains(work.excluded, n_closed, j):
                     work.picks[found] = j
                     found += 1
         set_residual(signal, dictionary.atoms, atoms, weights, size, work.residual)

@@ -48,7 +48,7 @@ class Limits(NamedTuple):
     penalty: float
 
 
-class Codes(NamedTuple):
+class SparseCodes(NamedTuple):
     """Results of a block, one signal per row; ``counts`` is PENDING until a signal is coded."""
 
     indices: np.ndarray
@@ -56,7 +56,7 @@ class Codes(NamedTuple):
     counts: np.ndarray
 
 
-class Factor(NamedTuple):
+class CholeskyFactor(NamedTuple):
     """Growing Cholesky factor ``L`` of ``G[S, S]``, ``half = L^-1 D_S y`` and ``weights = L^-T half``.
 
     ``vector`` has room for the newest atom in float64, ``spare`` for two rows of weights, ``shrunk`` for a
@@ -64,15 +64,15 @@ class Factor(NamedTuple):
     """
 
     lower: np.ndarray
-    half: np.ndarray
+    forward: np.ndarray
     weights: np.ndarray
     atoms: np.ndarray
     vector: np.ndarray
-    spare: np.ndarray
-    shrunk: np.ndarray
+    scratch: np.ndarray
+    ridge_lower: np.ndarray
 
 
-class Work(NamedTuple):
+class Scratch(NamedTuple):
     """Scratch of one kernel call; ``bits`` is the memory of ``scores`` read as integers."""
 
     scores: np.ndarray
@@ -81,4 +81,4 @@ class Work(NamedTuple):
     residual: np.ndarray
     picks: np.ndarray
     exact: np.ndarray
-    closed: np.ndarray
+    excluded: np.ndarray

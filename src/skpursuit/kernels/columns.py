@@ -9,24 +9,24 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from skpursuit.kernels.llvm import prefetch
 from skpursuit.numerics import threads
 
 from . import rows as by_rows
-from .vectors import prefetch
 
 # Partial sums of `dot_columns`: fixed lanes instead of leave to reorder, so that the bits are the same
 # on every machine, and the compiler still vectorises.
-LANES = 16
+DOT_LANES = 16
 LINE = 64  # bytes
 # Listed columns per cache line of a row from which reading whole rows is faster than picking (measured:
 # picking 625 of 10000 float64 columns, 0.5 a line, takes 0.85 to 1.15 of the time of whole rows).
-CROWDED = 0.4
+FULL_ROW_THRESHOLD = 0.4
 HEIGHT = 128  # rows copied of one column before the next: the lines asked for wait in the first cache
 BATCH = 512  # columns copied in one sweep over the rows: their lines being written stay in cache
 
 
 @njit(cache=True, nogil=True)
-def pick_flat(lo, hi, flat, stride, rows, weights, cols, out):  # type: ignore[no-untyped-def]
+def accumulate_flat_columns(lo, hi, flat, stride, rows, weights, cols, out):  # type: ignore[no-untyped-def]
     """Add ``weights.T @ X[rows][:, cols[lo:hi]]`` to out[:, lo:hi] for rows adjacent in memory.
 
     The same sums in the same order as `rows.accumulate_flat`.
@@ -76,7 +76,7 @@ def dot_columns(lo, hi, flat, stride, weights, cols, out):  # type: ignore[no-un
         The sums.
     """
     n = weights.shape[1]
-    sums = np.empty((4, LANES))
+    sums = np.empty((4, DOT_LANES))
     for a in range(lo, hi, 4):
         # Four columns at a time for four streams; the last group repeats its last column, so that a column
         # is summed in the same order wherever it stands.
@@ -86,9 +86,9 @@ def dot_columns(lo, hi, flat, stride, weights, cols, out):  # type: ignore[no-un
         for t in range(weights.shape[0]):
             w = weights[t]
             sums[:] = 0.0
-            full = n - n % LANES
-            for i in range(0, full, LANES):
-                for q in range(LANES):
+            full = n - n % DOT_LANES
+            for i in range(0, full, DOT_LANES):
+                for q in range(DOT_LANES):
                     sums[0, q] += x0[i + q] * w[i + q]
                     sums[1, q] += x1[i + q] * w[i + q]
                     sums[2, q] += x2[i + q] * w[i + q]
@@ -100,13 +100,13 @@ def dot_columns(lo, hi, flat, stride, weights, cols, out):  # type: ignore[no-un
                 sums[3, i - full] += x3[i] * w[i]
             for c in range(a, min(a + 4, hi)):
                 total = 0.0
-                for q in range(LANES):
+                for q in range(DOT_LANES):
                     total += sums[c - a, q]
                 out[t, c] += total
 
 
 @njit(cache=True, nogil=True)
-def copy_flat(lo, hi, flat, stride, cols, out):  # type: ignore[no-untyped-def]
+def gather_flat(lo, hi, flat, stride, cols, out):  # type: ignore[no-untyped-def]
     """Set out[c, i] = X[i, cols[c]] for rows i from lo to hi; rows adjacent in memory.
 
     While some rows of a column are copied, the line of each in the column that comes next is asked for: no
@@ -127,7 +127,7 @@ def copy_flat(lo, hi, flat, stride, cols, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def pick_csr(indptr, indices, data, rows, weights, place, out):  # type: ignore[no-untyped-def]
+def accumulate_csr_columns(indptr, indices, data, rows, weights, place, out):  # type: ignore[no-untyped-def]
     """Add the listed columns of ``weights.T @ X[rows]`` to out (m, k) for X in CSR.
 
     ``place[j]`` is where column j stands in the list, or -1.
@@ -141,14 +141,14 @@ def pick_csr(indptr, indices, data, rows, weights, place, out):  # type: ignore[
                     out[t, c] += weights[i, t] * data[p]
 
 
-def spread(n: int, rows: NDArray, weights: NDArray) -> NDArray:
+def scatter_weights(n: int, rows: NDArray, weights: NDArray) -> NDArray:
     """Weights (k, m) of some rows as weights (m, n) of all: what the column-wise kernels take."""
     return np.stack([np.bincount(rows, w, n) for w in weights.T])
 
 
-def crowded(X: NDArray, count: int) -> bool:
+def prefer_full_rows(X: NDArray, count: int) -> bool:
     """Whether `count` columns of a C-ordered X touch so many cache lines that all may as well be read."""
-    return count * (LINE // X.itemsize) > CROWDED * X.shape[1]
+    return count * (LINE // X.itemsize) > FULL_ROW_THRESHOLD * X.shape[1]
 
 
 def accumulate_dense_columns(
@@ -174,17 +174,19 @@ def accumulate_dense_columns(
     wide = by_rows.flat_rows(X)
     tall = by_rows.flat_rows(X.T) if wide is None else None
     if tall is not None:
-        everywhere = spread(X.shape[0], rows, weights)
+        everywhere = scatter_weights(X.shape[0], rows, weights)
         work = everywhere.size * cols.shape[0]
-        threads.over_ranges(dot_columns, cols.shape[0], 8, work, (*tall, everywhere, cols, sums))
-    elif wide is None or crowded(X, cols.shape[0]):
+        threads.parallel_for(dot_columns, cols.shape[0], 8, work, (*tall, everywhere, cols, sums))
+    elif wide is None or prefer_full_rows(X, cols.shape[0]):
         whole = np.zeros((weights.shape[1], X.shape[1]))
         whole[:, cols] = sums
         by_rows.accumulate_dense(X, rows, weights, whole)
         sums[:] = whole[:, cols]
     else:
         work = weights.size * cols.shape[0]
-        threads.over_ranges(pick_flat, cols.shape[0], 8, work, (*wide, rows, weights, cols, sums))
+        threads.parallel_for(
+            accumulate_flat_columns, cols.shape[0], 8, work, (*wide, rows, weights, cols, sums)
+        )
 
 
 def gather_columns(X: NDArray, cols: NDArray, out: NDArray) -> None:
@@ -197,7 +199,7 @@ def gather_columns(X: NDArray, cols: NDArray, out: NDArray) -> None:
         out[:] = X.T[cols]
         return
     work = X.shape[0] * cols.shape[0]
-    threads.over_ranges(copy_flat, X.shape[0], 64, work, (*memory, cols, out))
+    threads.parallel_for(gather_flat, X.shape[0], 64, work, (*memory, cols, out))
 
 
 def transposed(X: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from skpursuit.numerics import threads
 # Columns a pass works on: 8192 sums are 64 kB, a comfortable part of a second-level cache. Shorter tiles cut
 # the streams (512 columns: 1.5 times slower). With several targets the rows, read once for each, must stay
 # in cache too.
-TILE = 8192
+TILE_COLUMNS = 8192
 TILE_TARGETS = 1024
 # Columns are handed to threads in multiples of this: no two threads write the same cache line.
 ALIGN = 64
@@ -41,7 +41,7 @@ def accumulate_flat(lo, hi, flat, stride, rows, weights, out):  # type: ignore[n
         The sums.
     """
     m = weights.shape[1]
-    tile = TILE if m == 1 else TILE_TARGETS
+    tile = TILE_COLUMNS if m == 1 else TILE_TARGETS
     count = rows.shape[0]
     even = count - count % 8
     for a in range(lo, hi, tile):
@@ -139,11 +139,11 @@ def accumulate_dense(X: NDArray, rows: NDArray, weights: NDArray, out: NDArray) 
     weights, sums = targets(weights, out)
     memory = flat_rows(X)
     per_row = X.shape[1] * weights.shape[1]
-    step = max(8, threads.CHUNK // max(per_row, 1) // 8 * 8)
+    step = max(8, threads.MAX_KERNEL_WORK // max(per_row, 1) // 8 * 8)
     for a in range(0, rows.shape[0], step):
         some, their = rows[a : a + step], weights[a : a + step]
         work = some.shape[0] * per_row
         if memory is None:
-            threads.over_ranges(accumulate_strided, X.shape[1], ALIGN, work, (X, some, their, sums))
+            threads.parallel_for(accumulate_strided, X.shape[1], ALIGN, work, (X, some, their, sums))
         else:
-            threads.over_ranges(accumulate_flat, X.shape[1], ALIGN, work, (*memory, some, their, sums))
+            threads.parallel_for(accumulate_flat, X.shape[1], ALIGN, work, (*memory, some, their, sums))

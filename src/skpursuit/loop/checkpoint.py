@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit._files import write_atomically
+from skpursuit._atomic_files import write_atomically
 from skpursuit.numerics.arrays import are_columns
 from skpursuit.parameters import check_count, check_number, check_path
-from skpursuit.problem.state import Move, Record, State, Status
-from skpursuit.selectors.base import Bound
+from skpursuit.problem.state import Record, SparseUpdate, State, Status
+from skpursuit.selectors.base import BoundSelector
 
-KIND = b"skpursuit checkpoint "
-MAGIC = KIND + b"5\n"  # raised where a state, or what a parameter means, has changed
+FILE_PREFIX = b"skpursuit checkpoint "
+MAGIC = FILE_PREFIX + b"5\n"  # raised where a state, or what a parameter means, has changed
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class Checkpoint:
     ----------
     path : str or Path
         The file. If it exists the run goes on from it, to the same bits as if it had never stopped.
-    every : float
+    interval : float
         Seconds between saves; a run is also saved on Ctrl-C and when it ends.
     """
 
     path: str | os.PathLike[str]
-    every: float = 60.0
+    interval: float = 60.0
 
     def __post_init__(self) -> None:
         check_path("checkpoint path", self.path)
-        check_number("every", self.every, "[0, inf]")
+        check_number("interval", self.interval, "[0, inf]")
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Snapshot:
     factor: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Refuse a path that cannot hold a checkpoint, or holds something else, before any work is done."""
     if not path.parent.is_dir():
         raise ValueError(f"checkpoint {path}: the folder {path.parent} does not exist; make it first")
@@ -73,10 +73,10 @@ def check_place(path: Path) -> None:
         reason = f"the folder {path.parent} cannot be written to ({error.strerror})"
         raise ValueError(f"checkpoint {path}: {reason}; name a file in another one") from None
     if path.exists():
-        load(path)
+        load_snapshot(path)
 
 
-def save(path: Path, snapshot: Snapshot) -> None:
+def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write a snapshot so that the file is either the old one or the new one, whole."""
     state = snapshot.state
     arrays: dict[str, Any] = {
@@ -85,8 +85,8 @@ def save(path: Path, snapshot: Snapshot) -> None:
     arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
     arrays |= {f"factor.{name}": value for name, value in snapshot.factor.items()}
     arrays |= {f"selector.{name}": np.asarray(value) for name, value in state.selector_memory.items()}
-    if state.move is not None:
-        arrays |= {f"move.{name}": np.asarray(value) for name, value in state.move._asdict().items()}
+    if state.last_update is not None:
+        arrays |= {f"move.{name}": np.asarray(value) for name, value in state.last_update._asdict().items()}
     header = {
         "status": state.status.name if state.status else None,
         "history": [asdict(record) for record in snapshot.history],
@@ -100,12 +100,12 @@ def save(path: Path, snapshot: Snapshot) -> None:
     write_atomically(path, MAGIC + digest + content)
 
 
-def load(path: Path) -> Snapshot:
+def load_snapshot(path: Path) -> Snapshot:
     """Read a snapshot; ValueError when the file is not one, is cut short, or was changed."""
     content = path.read_bytes()
     if not content.startswith(MAGIC):
-        number = content[len(KIND) :].partition(b"\n")[0][:8].decode("ascii", "replace")
-        what = f"has format {number} and " if content.startswith(KIND) else ""
+        number = content[len(FILE_PREFIX) :].partition(b"\n")[0][:8].decode("ascii", "replace")
+        what = f"has format {number} and " if content.startswith(FILE_PREFIX) else ""
         raise ValueError(f"{path} {what}is not a checkpoint of this version; name another file or delete it")
     digest, _, body = content[len(MAGIC) :].partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != digest:
@@ -135,7 +135,7 @@ def _parsed(body: bytes) -> Snapshot:
         **group("state.") | {"objective": float(arrays["state.objective"])},
         memory=group("memory."),
         status=Status[header["status"]] if header["status"] else None,
-        move=Move(**move | {"factor": float(move["factor"])}) if move else None,
+        last_update=SparseUpdate(**move | {"factor": float(move["factor"])}) if move else None,
         selector_memory=group("selector."),
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
@@ -145,7 +145,7 @@ def _parsed(body: bytes) -> Snapshot:
     return Snapshot(state, history, header["seed"], dict(header["fingerprints"]), group("factor."))
 
 
-def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
+def restore_state(path: Path, saved: Snapshot, first: State, bound: BoundSelector) -> State:
     """The state of a snapshot, whole again, for a run that began with the state `first`.
 
     Refuses a state that no run with this selector on its design can have.
@@ -164,13 +164,13 @@ def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
             name in state.memory and _form(state.memory[name]) == _form(value)
             for name, value in first.memory.items()
         ),
-        "its last move is not one of finite numbers along columns of X": state.move is None
+        "its last move is not one of finite numbers along columns of X": state.last_update is None
         or (
-            np.isfinite(state.move.factor)
-            and are_columns(state.move.columns, design.shape[1])
-            and _are_finite(state.move.amounts, (len(state.move.columns), *targets))
+            np.isfinite(state.last_update.factor)
+            and are_columns(state.last_update.columns, design.shape[1])
+            and _are_finite(state.last_update.amounts, (len(state.last_update.columns), *targets))
         ),
-        "what its selector remembers has another form": bound.selector.can_have(
+        "what its selector remembers has another form": bound.selector.accepts_memory(
             design, state.selector_memory, targets
         ),
     }
@@ -181,12 +181,12 @@ def restored(path: Path, saved: Snapshot, first: State, bound: Bound) -> State:
     if first.factor is None:
         return state
     try:
-        first.factor.check_numbers(saved.factor, len(state.support))
+        first.factor.check_arrays(saved.factor, len(state.support))
     except (KeyError, ValueError) as error:
         raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
     # One at a time, as the run came to them: an operator may give several columns with other bits.
     columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
-    return replace(state, factor=first.factor.rebuilt(saved.factor, columns))
+    return replace(state, factor=first.factor.replay(saved.factor, columns))
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:
@@ -198,7 +198,7 @@ def _are_finite(values: np.ndarray, shape: tuple[int, ...]) -> bool:
     return values.shape == shape and values.dtype.kind == "f" and bool(np.isfinite(values).all())
 
 
-def check_same(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
+def check_fingerprints(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
     """Refuse to go on with other data or parameters."""
     for name in [*now, *(name for name in saved if name not in now)]:
         if saved.get(name) != now.get(name):

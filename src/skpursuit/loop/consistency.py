@@ -14,23 +14,23 @@ from math import isfinite
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
-TOLERANCE = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
+CONSISTENCY_TOL = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
 
 
-def is_consistent(problem: Problem, state: State) -> tuple[bool, float]:
+def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:
     """Whether z and the objective of a state are those of its coefficients, and the objective that is."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite differs
-        z = predictions(problem, state)
+        z = recompute_predictions(problem, state)
         objective = problem.value(z)
         return same_predictions(problem, state.z, z) and same_objective(problem, state, objective), objective
 
 
-def predictions(problem: Problem, state: State) -> Floats:
+def recompute_predictions(problem: Problem, state: State) -> Floats:
     """X_S w_S."""
     z = np.zeros_like(state.z)
     for start in range(0, len(state.support), CHECKED_TOGETHER):
@@ -39,10 +39,10 @@ def predictions(problem: Problem, state: State) -> Floats:
     return z
 
 
-def same_predictions(problem: Problem, told: Floats, z: Floats) -> bool:
+def same_predictions(problem: Problem, reported: Floats, z: Floats) -> bool:
     """Whether ||told - z|| <= TOLERANCE (||z|| + ||y||)."""
-    difference, *sizes = (scaled_norm(part.ravel()) for part in (told - z, z, problem.y))
-    return isfinite(difference) and difference <= TOLERANCE * sum(sizes)
+    difference, *sizes = (safe_norm(part.ravel()) for part in (reported - z, z, problem.y))
+    return isfinite(difference) and difference <= CONSISTENCY_TOL * sum(sizes)
 
 
 def same_objective(problem: Problem, state: State, objective: float) -> bool:
@@ -51,4 +51,4 @@ def same_objective(problem: Problem, state: State, objective: float) -> bool:
         return True
     difference = abs(state.objective - objective)
     size = abs(objective) + abs(problem.value(np.zeros_like(state.z)))
-    return isfinite(difference) and difference <= TOLERANCE * size
+    return isfinite(difference) and difference <= CONSISTENCY_TOL * size

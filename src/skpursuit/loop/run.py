@@ -17,25 +17,28 @@ from typing import Any, cast
 
 import numpy as np
 
-from skpursuit.data import Design, check_finite, is_design, with_target
-from skpursuit.data.progress import current, watching
+from skpursuit.data import Design, check_finite, is_design, split_target
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
-from skpursuit.loop.consistency import TOLERANCE, is_consistent
-from skpursuit.numerics.blas import one_thread
-from skpursuit.numerics.finite import NotFinite
-from skpursuit.numerics.tuning import GUESSES
-from skpursuit.parameters import check_flag, check_function, check_size, seed_of
+from skpursuit.loop.consistency import CONSISTENCY_TOL, check_consistency
+from skpursuit.numerics.blas import single_threaded_blas
+from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.tuning import MAX_GUESSES
+from skpursuit.parameters import check_flag, check_function, check_nonnegative, seed_of
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
 from skpursuit.problem.targets import check_targets_range, checked_targets
-from skpursuit.selectors import Bound, Selection, Selector, as_selector
-from skpursuit.selectors.base import Asking
+from skpursuit.progress import current_monitor, monitoring
+from skpursuit.selectors import BoundSelector, Selection, Selector, as_selector
+from skpursuit.selectors.base import SelectionOracle
 from skpursuit.solvers import Solver, as_solver
 
-QUIET: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}  # a run ends at what is not finite anyway
-STRENGTH = ("none", "exact", "heuristic")
+IGNORE_OVERFLOW: dict[str, Any] = {
+    "over": "ignore",
+    "invalid": "ignore",
+}  # a run ends at what is not finite anyway
+CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
 
 def minimize(
@@ -94,30 +97,30 @@ def minimize(
     >>> result.status.name, metrics.f_measure(w, result.coef)
     ('COMPLETE', 1.0)
     """
-    check_size("time_limit", time_limit)
+    check_nonnegative("time_limit", time_limit)
     check_function("callback", callback)
     check_flag("verbose", verbose)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
     if checkpoint is not None:
-        files.check_place(Path(checkpoint.path))
+        files.check_writable(Path(checkpoint.path))
     known = is_design(X)
-    design, y = with_target(X, y, check=False)
+    design, y = split_target(X, y, check=False)
     if checkpoint is not None:
-        design.store.keep_codes_beside(checkpoint.path)
+        design.store.store_codes_beside(checkpoint.path)
     y = checked_targets(y, design.shape[0])
     check_targets_range(y)
-    with watching("minimize", verbose):
+    with monitoring("minimize", verbose):
         run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
         run.bytes_before = run.bytes_before if known else 0
         if checkpoint is not None:
             run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
-        run.go()
+        run.execute()
         return run.result()
 
 
-@one_thread()
+@single_threaded_blas()
 def make_run(
     design: Design,
     y: Any,
@@ -131,9 +134,9 @@ def make_run(
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
     base, before = design.for_run(), design.file_bytes
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
-    expect = solver.expect(problem)
+    expect = solver.workload(problem)
     if not base.in_memory:  # columns of the support, and residuals that are guessed
-        base.limit.reserve(8 * base.store.shape[0] * (expect.visits + GUESSES))
+        base.limit.reserve(8 * base.store.shape[0] * (expect.n_columns + MAX_GUESSES))
     try:
         bound = chosen.bind(problem.design, expect)
     except Exception:  # prefer the error that names the non-finite column; an interrupt waits for no pass
@@ -143,7 +146,7 @@ def make_run(
     return Run(problem, solver, chosen, bound, seed, before)
 
 
-class Draws:
+class LazyGenerator:
     """A random generator that is made when it is first asked for something: most runs never ask."""
 
     def __init__(self, seed: list[int]) -> None:
@@ -165,7 +168,7 @@ class Run:
     problem: Problem
     solver: Solver
     selector: Selector
-    bound: Bound
+    bound: BoundSelector
     seed: int
     bytes_before: int  # that were read from files before this run
     callback: Callable[[Record], Any] | None = None
@@ -175,63 +178,63 @@ class Run:
     history: list[Record] = field(default_factory=list)
     checkpoint: Checkpoint | None = None
     fingerprints: dict[str, str] = field(default_factory=dict)
-    stopped: Status | None = None
-    finishing: list[Selection] = field(default_factory=list)
+    stop_status: Status | None = None
+    final_selections: list[Selection] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.state = self.begun = self.solver.init(self.problem)
 
-    @one_thread()
-    def go(self) -> None:
+    @single_threaded_blas()
+    def execute(self) -> None:
         """Iterate until something stops the run."""
-        for _ in self.states():
+        for _ in self.iterate():
             pass
 
-    def states(self) -> Iterator[State]:
+    def iterate(self) -> Iterator[State]:
         """The state after each iteration, made when it is asked for, which must be inside `one_thread`."""
-        self.saved, watch = time.perf_counter(), current()
-        limits = [None if self.time_limit is None else self.saved + self.time_limit, watch.end]
-        self.end, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
-        self.most_iterations = self.solver.iterations(self.problem)
+        self.last_saved, watch = time.perf_counter(), current_monitor()
+        limits = [None if self.time_limit is None else self.last_saved + self.time_limit, watch.end]
+        self.deadline, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes
+        self.most_iterations = self.solver.max_iterations(self.problem)
         try:
-            while self.stopped is None and self.state.status is None:
+            while self.stop_status is None and self.state.status is None:
                 done = len(self.history)
-                self.stopped = self._limit() or self._iterate()
+                self.stop_status = self._limit() or self._iterate()
                 self._save_if_due()
                 if len(self.history) > done:
                     yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
             self._save()
-        if self.stopped is Status.TIME_LIMIT:
-            watch.over()  # it was this limit, or our own
+        if self.stop_status is Status.TIME_LIMIT:
+            watch.out_of_time()  # it was this limit, or our own
         else:
-            asking = Asking(self.bound, self.state.selector_memory)
-            with np.errstate(**QUIET):  # not saved: a longer run may go on
-                self.state = asking.counting(lambda: self.solver.finish(self.problem, self.state))
-            self.finishing = asking.answers
+            asking = SelectionOracle(self.bound, self.state.selector_memory)
+            with np.errstate(**IGNORE_OVERFLOW):  # not saved: a longer run may go on
+                self.state = asking.count_reads(lambda: self.solver.finalize(self.problem, self.state))
+            self.final_selections = asking.answers
 
     def _limit(self) -> Status | None:
         if len(self.history) >= self.most_iterations:
             return Status.MAX_ITER
-        return Status.TIME_LIMIT if time.perf_counter() >= self.end else None
+        return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
 
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
-        rng = cast(np.random.Generator, Draws([self.seed, iteration]))
-        asking = Asking(self.bound, self.state.selector_memory)
+        rng = cast(np.random.Generator, LazyGenerator([self.seed, iteration]))
+        asking = SelectionOracle(self.bound, self.state.selector_memory)
         try:
-            with np.errstate(**QUIET):
+            with np.errstate(**IGNORE_OVERFLOW):
                 after = self.solver.step(self.problem, self.state, asking, rng)
             finite = isfinite(after.objective) and np.isfinite(after.coef).all()
-        except NotFinite:
+        except NonFiniteError:
             finite = False
         if not finite:
-            self.state = self.solver.retreat(self.problem, self.state)
+            self.state = self.solver.fallback_state(self.problem, self.state)
             return Status.DIVERGED
         record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
         if after.selector_memory or asking.memory:
-            after = after.remembering(asking.memory)
+            after = after.with_selector_memory(asking.memory)
         self.state = after
         self.history.append(record)
         self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
@@ -241,16 +244,16 @@ class Run:
     def result(self) -> Result:
         """The outcome for the caller; predictions and objective must be those of the coefficients."""
         state, problem = self._not_above_start(), self.problem
-        consistent, objective = is_consistent(problem, state)
+        consistent, objective = check_consistency(problem, state)
         if not consistent:
             state = replace(state, objective=objective, status=Status.INCONSISTENT)
-        answers: list[Record | Selection] = [*self.history, *self.finishing]
-        coef = np.zeros((problem.design.shape[1], *problem.targets))
+        answers: list[Record | Selection] = [*self.history, *self.final_selections]
+        coef = np.zeros((problem.design.shape[1], *problem.target_shape))
         coef[state.support] = state.coef
         return Result(
             coef=coef,
             support=state.support,
-            status=state.status or self.stopped or Status.COMPLETE,
+            status=state.status or self.stop_status or Status.COMPLETE,
             n_iter=len(self.history),
             objective=state.objective,
             entries_read=sum(answer.entries_read for answer in answers),
@@ -266,18 +269,20 @@ class Run:
     def _not_above_start(self) -> State:
         """The last state; where a run is done above its own start, its best iterate or the start instead."""
         state, begun = self.state, self.begun
-        if self.stopped is not None or not (state.status or Status.COMPLETE).ok:
+        if self.stop_status is not None or not (state.status or Status.COMPLETE).ok:
             return state
-        reached, limit = (self.problem.penalised(s.objective, s.support, s.coef) for s in (state, begun))
-        slack = TOLERANCE * (abs(reached) + abs(limit)) + float(state.memory.get("gap", 0.0))
+        reached, limit = (
+            self.problem.penalized_objective(s.objective, s.support, s.coef) for s in (state, begun)
+        )
+        slack = CONSISTENCY_TOL * (abs(reached) + abs(limit)) + float(state.memory.get("gap", 0.0))
         if reached <= limit + slack:
             return state
-        best = self.solver.retreat(self.problem, state)
+        best = self.solver.fallback_state(self.problem, state)
         return replace(best if best.objective <= begun.objective else begun, status=Status.DIVERGED)
 
     # -- checkpoints --------------------------------------------------------------------------------
 
-    @one_thread()
+    @single_threaded_blas()
     def resume(self, checkpoint: Checkpoint, seeded: bool = False) -> None:
         """Go on from the checkpoint's file if it is there, and save to it from now on.
 
@@ -285,33 +290,35 @@ class Run:
         """
         path = Path(checkpoint.path)
         self.fingerprints = {
-            "X": self.problem.design.identity(),
+            "X": self.problem.design.data_fingerprint(),
             "y": files.fingerprint(self.problem.y),
             "solver": files.fingerprint(self.solver),
-            "selector": self.selector.identity(),
+            "selector": self.selector.fingerprint(),
             "loss": files.fingerprint(self.problem.loss),
         }
         if self.problem.weights is not None:
             self.fingerprints["sample_weight"] = files.fingerprint(self.problem.weights)
         if path.exists():
-            saved = files.load(path)
-            files.check_same(path, saved.fingerprints, self.fingerprints)
+            saved = files.load_snapshot(path)
+            files.check_fingerprints(path, saved.fingerprints, self.fingerprints)
             if seeded:
-                files.check_same(path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)})
-            self.state = files.restored(path, saved, self.state, self.bound)
+                files.check_fingerprints(
+                    path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
+                )
+            self.state = files.restore_state(path, saved, self.state, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
 
     def _save_if_due(self) -> None:
-        if self.checkpoint is not None and time.perf_counter() - self.saved >= self.checkpoint.every:
+        if self.checkpoint is not None and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
             self._save()
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            numbers = {} if self.state.factor is None else self.state.factor.numbers()
+            numbers = {} if self.state.factor is None else self.state.factor.checkpoint_arrays()
             snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints, numbers)
-            files.save(Path(self.checkpoint.path), snapshot)
-            self.saved = time.perf_counter()
+            files.save_snapshot(Path(self.checkpoint.path), snapshot)
+            self.last_saved = time.perf_counter()
 
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
@@ -320,7 +327,7 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
     for answer in answers:
         selected += answer.columns.tolist()
         entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
-        strength = max(strength, STRENGTH.index(answer.certificate))
+        strength = max(strength, CERTIFICATE_ORDER.index(answer.certificate))
     gap = state.memory.get("gap")
     return Record(
         iteration,
@@ -328,7 +335,7 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
         tuple(selected),
         entries,
         nbytes,
-        STRENGTH[strength],
+        CERTIFICATE_ORDER[strength],
         seconds,
         None if gap is None else float(gap),
     )

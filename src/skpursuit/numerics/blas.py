@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 _lock = Lock()
-_inside: set[object] = set()  # who is in `one_thread`
+_holders: set[object] = set()  # who is in `one_thread`
 _before: list[int] = []  # threads of each library before the first of them came
 
 
@@ -32,7 +32,7 @@ def thread_counts() -> list[int]:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """Run BLAS on one thread, in every thread of the process while any is inside.
 
     For bits that do not depend on the number of threads; and around kernels, which have threads of their own:
@@ -58,7 +58,7 @@ def one_thread() -> Iterator[None]:
 
 def _enter(token: object) -> None:
     global _before
-    _inside.add(token)
+    _holders.add(token)
     if not _before:
         _before = _counts()
         _set(_before, [1] * len(_before))
@@ -66,12 +66,12 @@ def _enter(token: object) -> None:
 
 def _leave(token: object) -> None:
     global _before
-    if _inside == {token}:
+    if _holders == {token}:
         now = _counts()
         # Where it is no longer 1, somebody has set a limit meanwhile.
         _set(now, [was if count == 1 else count for was, count in zip(_before, now)])
         _before = []
-    _inside.discard(token)
+    _holders.discard(token)
 
 
 def _counts() -> list[int]:
@@ -91,7 +91,7 @@ def _forget() -> None:
     """After a fork nobody else is inside: the child has one thread of Python."""
     global _lock, _before
     _lock, before, _before = Lock(), _before, []
-    _inside.clear()
+    _holders.clear()
     _set(_counts(), before)
 
 

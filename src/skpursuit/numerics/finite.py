@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = float(np.finfo(np.float64).max)
+FLOAT64_MAX = float(np.finfo(np.float64).max)
 
 
-class NotFinite(ValueError):
+class NonFiniteError(ValueError):
     """NaN, or a number beyond the float range, where a finite one is needed."""
 
 
@@ -26,5 +26,5 @@ def kth_largest(values: NDArray[np.floating[Any]], k: int) -> float:
     place = len(values) - k
     parted = np.partition(values, place)  # NaN goes to the end
     if np.isnan(parted[place:].max()):
-        raise NotFinite("some scores are NaN")
+        raise NonFiniteError("some scores are NaN")
     return float(parted[place])

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.scaling import LEAST_NORM, MOST_NORM
+from skpursuit.numerics.float_range import MAX_SAFE_NORM, MIN_SAFE_NORM
 
-TOGETHER = 16  # lines that are multiplied by one call
+DOT_BATCH = 16  # lines that are multiplied by one call
 EPS = float(np.finfo(np.float64).eps)
-PIECE = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
+BLOCK_ROWS = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
-def as_precision(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
+def cast_residual(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
     """R in the precision of X, each residual divided by a power of two that keeps its sums within float32."""
     if dtype == np.float64:
         return np.asarray(r, dtype=dtype), 0
@@ -33,35 +33,35 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     if r.ndim == 2:
         return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
     if len(lines) <= 2:
-        return np.array([dot(line, r) for line in lines])
-    starts = range(0, len(lines), TOGETHER)  # one group after the other, in the same memory
-    return np.concatenate([_dots(np.array(lines[i : i + TOGETHER]), r) for i in starts])
+        return np.array([fixed_order_vdot(line, r) for line in lines])
+    starts = range(0, len(lines), DOT_BATCH)  # one group after the other, in the same memory
+    return np.concatenate([_dots(np.array(lines[i : i + DOT_BATCH]), r) for i in starts])
 
 
 def _dots(lines: Floats, r: Floats) -> Floats:
     """`dot` of each row of an array with r."""
-    whole = len(r) - len(r) % PIECE
+    whole = len(r) - len(r) % BLOCK_ROWS
     ends = np.vecdot(lines[:, whole:], r[whole:])
     if whole == 0:
         return ends
-    sums = np.vecdot(lines[:, :whole].reshape(len(lines), -1, PIECE), r[:whole].reshape(-1, PIECE))
+    sums = np.vecdot(lines[:, :whole].reshape(len(lines), -1, BLOCK_ROWS), r[:whole].reshape(-1, BLOCK_ROWS))
     return sums.cumsum(axis=1)[:, -1] + ends
 
 
-def dot(a: Floats, b: Floats) -> float:
+def fixed_order_vdot(a: Floats, b: Floats) -> float:
     """<a, b> as `fixed_order_dot` adds it up, whatever the number of BLAS threads."""
-    whole = len(a) - len(a) % PIECE
+    whole = len(a) - len(a) % BLOCK_ROWS
     if whole == 0:
         return float(np.dot(a, b))
-    sums = np.vecdot(a[:whole].reshape(-1, PIECE), b[:whole].reshape(-1, PIECE))
+    sums = np.vecdot(a[:whole].reshape(-1, BLOCK_ROWS), b[:whole].reshape(-1, BLOCK_ROWS))
     return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
 
 
-def piece_squares(lines: Floats) -> Floats:
+def block_sums_of_squares(lines: Floats) -> Floats:
     """Sums of squares of contiguous lines, one row for each piece; `dot` adds them one after the other."""
-    whole = lines.shape[1] - lines.shape[1] % PIECE
-    body, rest = lines[:, :whole].reshape(len(lines), -1, PIECE), lines[:, whole:]
-    out = np.empty((-(-lines.shape[1] // PIECE), len(lines)))
+    whole = lines.shape[1] - lines.shape[1] % BLOCK_ROWS
+    body, rest = lines[:, :whole].reshape(len(lines), -1, BLOCK_ROWS), lines[:, whole:]
+    out = np.empty((-(-lines.shape[1] // BLOCK_ROWS), len(lines)))
     with np.errstate(over="ignore", invalid="ignore"):
         out[: body.shape[1]] = np.vecdot(body, body).T
         if rest.size:
@@ -69,25 +69,25 @@ def piece_squares(lines: Floats) -> Floats:
     return out
 
 
-def scaled_norms(lines: Floats) -> Floats:
+def safe_norms(lines: Floats) -> Floats:
     """Euclidean norms of lines that neither overflow nor underflow."""
     with np.errstate(over="ignore", under="ignore"):
         norms = np.linalg.norm(lines, axis=1)
-    for i in np.flatnonzero(~((norms > LEAST_NORM) & (norms < MOST_NORM))).tolist():
-        norms[i] = scaled_norm(lines[i])
+    for i in np.flatnonzero(~((norms > MIN_SAFE_NORM) & (norms < MAX_SAFE_NORM))).tolist():
+        norms[i] = safe_norm(lines[i])
     return norms
 
 
-def scaled_norm(x: Floats) -> float:
+def safe_norm(x: Floats) -> float:
     """Euclidean norm that neither overflows nor underflows."""
     with np.errstate(over="ignore"):
         size = sqrt(x @ x)
-    if LEAST_NORM < size < MOST_NORM:
+    if MIN_SAFE_NORM < size < MAX_SAFE_NORM:
         return size
     top = float(np.abs(x).max(initial=0.0))
     return top * float(np.linalg.norm(x / top)) if 0 < top < np.inf else top
 
 
-def row_norms(lines: Floats) -> Floats:
+def safe_norms_per_row(lines: Floats) -> Floats:
     """As `scaled_norms`, each with the bits that `scaled_norm` gives."""
-    return np.array([scaled_norm(line) for line in lines])
+    return np.array([safe_norm(line) for line in lines])

@@ -14,13 +14,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from itertools import pairwise
 from typing import Any
 
-from skpursuit.numerics.blas import after_fork, one_thread, thread_counts
-from skpursuit.numerics.tuning import CHUNK, PIECES, WORTH
+from skpursuit.numerics.blas import after_fork, single_threaded_blas, thread_counts
+from skpursuit.numerics.tuning import CHUNKS_PER_THREAD, MAX_KERNEL_WORK, MIN_PARALLEL_WORK
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
-_inside = threading.local()
+_thread_state = threading.local()
 
 
 def _fallback() -> int:
@@ -33,14 +33,14 @@ def _fallback() -> int:
     return cpu_count()
 
 
-def awaited(future: Future[Any]) -> Any:
+def wait_interruptibly(future: Future[Any]) -> Any:
     """What a future gives; Ctrl-C is answered while it is waited for, also where another thread heard it."""
     while not wait([future], timeout=0.2).done:
         pass
     return future.result()
 
 
-def count() -> int:
+def thread_count() -> int:
     """Threads that BLAS may use, whoever is in `one_thread`; it follows ``threadpoolctl.threadpool_limits``.
 
     Returns
@@ -48,28 +48,28 @@ def count() -> int:
     int
         At least 1; 1 inside `alone`, as in a task of `over_ranges`, so that nothing nests.
     """
-    if getattr(_inside, "task", False):
+    if getattr(_thread_state, "task", False):
         return 1
     return max(1, min(thread_counts(), default=0) or _fallback())
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def no_nested_threads() -> Iterator[None]:
     """Kernels called inside, by this thread, use no other."""
-    before = getattr(_inside, "task", False)
-    _inside.task = True
+    before = getattr(_thread_state, "task", False)
+    _thread_state.task = True
     try:
         yield
     finally:
-        _inside.task = before
+        _thread_state.task = before
 
 
-def limited(n_jobs: int | None) -> AbstractContextManager[None]:
+def respect_n_jobs(n_jobs: int | None) -> AbstractContextManager[None]:
     """One thread in all where a caller asks for one job; else as many as BLAS would use."""
-    return alone() if n_jobs == 1 else nullcontext()
+    return no_nested_threads() if n_jobs == 1 else nullcontext()
 
 
-def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
+def split_range(total: int, align: int, parts: int) -> list[tuple[int, int]]:
     """Ranges that cover 0 to total in at most `parts` nearly equal pieces, cut at multiples of `align`."""
     units = -(-total // align)
     parts = max(1, min(parts, units))
@@ -77,7 +77,9 @@ def cut(total: int, align: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]) -> None:
+def parallel_for(
+    kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
+) -> None:
     """Call ``kernel(lo, hi, *args)`` on ranges that cover 0 to total, on several threads if that pays.
 
     Parameters
@@ -94,31 +96,33 @@ def over_ranges(kernel: Callable[..., Any], total: int, align: int, work: int, a
     args : tuple
         Passed on.
     """
-    begin(kernel, total, align, work, args)()
+    start_parallel_for(kernel, total, align, work, args)()
 
 
-def begin(
+def start_parallel_for(
     kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
 ) -> Callable[[], None]:
     """Have other threads start with what `over_ranges` does; the function returned helps them to the end.
 
     Without other threads nothing is done before that.
     """
-    others = helpers(work)
-    pieces = min(PIECES * (others + 1), PIECES * work // WORTH) if others else 1
-    ranges = cut(total, align, max(pieces, work // CHUNK))
+    others = extra_threads(work)
+    pieces = (
+        min(CHUNKS_PER_THREAD * (others + 1), CHUNKS_PER_THREAD * work // MIN_PARALLEL_WORK) if others else 1
+    )
+    ranges = split_range(total, align, max(pieces, work // MAX_KERNEL_WORK))
     if len(ranges) > 1:
         return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
 
     def finish() -> None:  # many such calls a selection: no queue for them
-        with alone():
+        with no_nested_threads():
             kernel(0, total, *args)
 
     return finish
 
 
-def share(
-    task: Callable[..., Any], pieces: list[tuple[Any, ...]], work: int, n_threads: int | None = None
+def run_tasks(
+    task: Callable[..., Any], tasks: list[tuple[Any, ...]], work: int, n_threads: int | None = None
 ) -> None:
     """Call ``task(*piece)`` for every piece, on several threads if that pays.
 
@@ -137,14 +141,14 @@ def share(
     n_threads : int, optional
         The most threads to use. Default: as many as BLAS would.
     """
-    others = min(helpers(work, n_threads), len(pieces) - 1)
-    with one_thread():
-        _begin(task, pieces, others)()
+    others = min(extra_threads(work, n_threads), len(tasks) - 1)
+    with single_threaded_blas():
+        _begin(task, tasks, others)()
 
 
-def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
+def _begin(task: Callable[..., Any], tasks: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
     """Start `others` threads on the pieces; the function returned helps them to the end."""
-    todo, process = deque(pieces), os.getpid()
+    todo, process = deque(tasks), os.getpid()
     begun: list[Future[None]] = []
     with suppress(RuntimeError):  # the interpreter is about to exit, and starts no threads
         for _ in range(others):
@@ -153,7 +157,7 @@ def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int)
     def finish() -> None:
         if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
             begun.clear()
-            todo.extend(pieces)
+            todo.extend(tasks)
         try:
             _drain(task, todo)
         finally:  # the caller must not go on while a thread still writes
@@ -167,15 +171,19 @@ def _begin(task: Callable[..., Any], pieces: list[tuple[Any, ...]], others: int)
     return finish
 
 
-def helpers(work: int, n_threads: int | None = None) -> int:
+def extra_threads(work: int, n_threads: int | None = None) -> int:
     """Other threads that so many multiply-adds are shared with."""
-    return 0 if work < WORTH else min(n_threads or count(), work // (WORTH // 2)) - 1
+    return (
+        0
+        if work < MIN_PARALLEL_WORK
+        else min(n_threads or thread_count(), work // (MIN_PARALLEL_WORK // 2)) - 1
+    )
 
 
 def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:
     """Take pieces until none is left; whoever fails or is interrupted leaves none to the others."""
     try:
-        with alone():
+        with no_nested_threads():
             while True:
                 try:
                     piece = todo.popleft()
@@ -199,7 +207,7 @@ def _forget() -> None:
     """After a fork the child has no threads: it starts its own pool."""
     global _pool, _lock
     _pool, _lock = None, threading.Lock()
-    _inside.task = False
+    _thread_state.task = False
 
 
 after_fork(_forget)

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.data import Design, rows_that_count
+from skpursuit.data import Design, drop_zero_weight_rows
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import scaled_norm
+from skpursuit.numerics.sums import safe_norm
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.problem.sample_losses import SampleLosses, scaled_rows
-from skpursuit.problem.score import Absolute, Group, Score
+from skpursuit.problem.scores import Absolute, GroupNorm, Score
 from skpursuit.problem.targets import checked_targets, checked_weights
 
 
@@ -38,7 +38,7 @@ class Problem(SampleLosses):
 
     design: Design
     score: Score = field(default_factory=Absolute)
-    targets: tuple[int, ...] = ()
+    target_shape: tuple[int, ...] = ()
     penalty: float = 0.0
 
     @cached_property
@@ -47,17 +47,17 @@ class Problem(SampleLosses):
         return self.loss.quadratic
 
     @cached_property
-    def fitted_apart(self) -> list[SampleLosses]:
+    def per_target_losses(self) -> list[SampleLosses]:
         """The samples by targets, which are fitted one by one, or of all targets that a loss couples."""
-        if self.targets and not self.loss.couples_targets:
-            return [self.target(t) for t in range(*self.targets)]
-        return [self.part(slice(None))]
+        if self.target_shape and not self.loss.couples_targets:
+            return [self.target(t) for t in range(*self.target_shape)]
+        return [self.subset(slice(None))]
 
     def penalties(self, columns: Indices) -> Floats:
         """The penalty of each of some columns: zero for the constant one."""
         return np.where(columns == self.design.constant, 0.0, self.penalty)
 
-    def penalised(self, objective: float, columns: Indices, coef: Floats) -> float:
+    def penalized_objective(self, objective: float, columns: Indices, coef: Floats) -> float:
         """The objective with the penalty of these coefficients."""
         if not self.penalty:
             return objective
@@ -65,9 +65,9 @@ class Problem(SampleLosses):
             return objective + 0.5 * float(np.sum(self.penalties(columns) * (coef * coef).T))
 
     @cached_property
-    def size(self) -> float:
+    def target_norm(self) -> float:
         """||y||, what residuals of squared loss are compared with."""
-        return scaled_norm(self.y.ravel(order="K"))
+        return safe_norm(self.y.ravel(order="K"))
 
     @cached_property
     def xty(self) -> Floats:
@@ -80,12 +80,12 @@ class Problem(SampleLosses):
         return np.ones(self.design.shape[0]) if self.weights is None else self.weights
 
     @cached_property
-    def most_independent(self) -> int:
+    def max_rank(self) -> int:
         """The most columns that can be independent: rows with a weight."""
         return min(self.design.shape[1], int(np.count_nonzero(self.row_weights)))
 
     @cached_property
-    def widest(self) -> float:
+    def max_column_norm(self) -> float:
         """The largest column norm."""
         return float(self.design.norms(0).max())
 
@@ -97,13 +97,13 @@ def make_problem(
     loss = as_loss(loss)
     y = checked_targets(y, design.shape[0])
     weights = None if sample_weight is None else checked_weights(sample_weight, design.shape[0])
-    design, y, weights = rows_that_count(design, y, weights)
+    design, y, weights = drop_zero_weight_rows(design, y, weights)
     y = loss.check_targets(y)
     loss = loss.resolved(y)
     penalty = float(ridge) * float(len(y) if weights is None else weights.sum())
     if weights is not None and loss.quadratic:
         root = np.sqrt(weights)
-        design, y, weights = design.with_view(design.view.then(root=root)), scaled_rows(y, root), None
-    targets = loss.outputs(y)
-    score = Group() if targets else Absolute()
-    return Problem(y, loss, weights, design=design, score=score, targets=targets, penalty=penalty)
+        design, y, weights = design.with_view(design.view.compose(root=root)), scaled_rows(y, root), None
+    targets = loss.prediction_shape(y)
+    score = GroupNorm() if targets else Absolute()
+    return Problem(y, loss, weights, design=design, score=score, target_shape=targets, penalty=penalty)

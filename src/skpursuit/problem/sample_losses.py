@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.sums import dot
+from skpursuit.numerics.sums import fixed_order_vdot
 from skpursuit.problem.losses import Loss, Squared
 
-BLOCK = 2**13  # samples that losses are made of at a time
+LOSS_BLOCK_ROWS = 2**13  # samples that losses are made of at a time
 Elementwise = Callable[[Floats, Floats], Floats]
 
 
@@ -38,7 +38,7 @@ class SampleLosses:
     loss: Loss
     weights: Floats | None = None
 
-    def part(self, rows: Any) -> SampleLosses:
+    def subset(self, rows: Any) -> SampleLosses:
         """Some of the samples."""
         return SampleLosses(self.y[rows], self.loss, None if self.weights is None else self.weights[rows])
 
@@ -51,7 +51,7 @@ class SampleLosses:
         with np.errstate(over="ignore"):
             if type(self.loss) is Squared:
                 r = z - self.y
-                return 0.5 * dot(r.ravel(), r.ravel())
+                return 0.5 * fixed_order_vdot(r.ravel(), r.ravel())
             return float(np.sum(self._weighted(self._each(self.loss.value, z))))
 
     def residual(self, z: Floats) -> Floats:
@@ -87,7 +87,7 @@ class SampleLosses:
         return _joined([fn(self.y[part], z[part]) for part in self._blocks(len(z))])
 
     def _blocks(self, n: int) -> list[slice]:
-        step = BLOCK if self.loss.by_blocks else n
+        step = LOSS_BLOCK_ROWS if self.loss.prefers_blocks else n
         return [slice(start, start + step) for start in range(0, n, step)]
 
     def _weighted(self, values: Floats) -> Floats:

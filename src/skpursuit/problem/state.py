@@ -16,7 +16,7 @@ import numpy as np
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 
 if TYPE_CHECKING:
-    from skpursuit.fit.gram_schmidt import Factor
+    from skpursuit.fit.gram_schmidt import QRFactor
     from skpursuit.problem.problem import Problem
 
 
@@ -38,13 +38,13 @@ class Status(Enum):
     @property
     def ok(self) -> bool:
         """Whether the solver itself was done, rather than cut short."""
-        return self not in NOT_OK
+        return self not in UNFINISHED
 
 
-NOT_OK = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
+UNFINISHED = (Status.MAX_ITER, Status.TIME_LIMIT, Status.CALLBACK, Status.DIVERGED, Status.INCONSISTENT)
 
 
-class Move(NamedTuple):
+class SparseUpdate(NamedTuple):
     """How a point came from the one before: w <- factor w + sum of amounts e_columns."""
 
     factor: float
@@ -86,27 +86,27 @@ class State:
     dropped: Indices = field(default_factory=lambda: NO_COLUMNS)
     memory: Mapping[str, np.ndarray] = field(default_factory=dict)
     status: Status | None = None
-    factor: Factor | None = None
-    move: Move | None = None
+    factor: QRFactor | None = None
+    last_update: SparseUpdate | None = None
     selector_memory: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def factorised(self) -> Factor:
+    def factorised(self) -> QRFactor:
         """The factor, of a state that has one."""
         assert self.factor is not None
         return self.factor
 
-    def remembering(self, selector_memory: Mapping[str, np.ndarray]) -> State:
+    def with_selector_memory(self, selector_memory: Mapping[str, np.ndarray]) -> State:
         """The state with the memory of a selector; `dataclasses.replace` takes ten times as long."""
         state = object.__new__(State)
         state.__dict__.update(self.__dict__, selector_memory=selector_memory)
         return state
 
 
-def empty_state(problem: Problem, factor: Factor | None = None, **memory: np.ndarray) -> State:
+def empty_state(problem: Problem, factor: QRFactor | None = None, **memory: np.ndarray) -> State:
     """The zero model."""
-    z = np.zeros((problem.design.shape[0], *problem.targets))
-    coef = np.empty((0, *problem.targets))
+    z = np.zeros((problem.design.shape[0], *problem.target_shape))
+    coef = np.empty((0, *problem.target_shape))
     return State(NO_COLUMNS, coef, z, problem.value(z), memory=memory, factor=factor)
 
 

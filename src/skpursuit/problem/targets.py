@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skpursuit.numerics.scaling import check_range
-from skpursuit.parameters import as_array, shown
+from skpursuit.numerics.float_range import check_range
+from skpursuit.parameters import as_array, short_repr
 
-Array = NDArray[np.floating[Any]]
+AnyArray = NDArray[np.floating[Any]]
 
 
-def finite_targets(y: ArrayLike) -> Array:
+def finite_targets(y: ArrayLike) -> AnyArray:
     """Return y as float32 (if it is) or float64, refusing what is not a finite number."""
     checked = as_array("y", y)
     if checked.dtype not in (np.float32, np.float64):
@@ -30,7 +30,7 @@ def finite_targets(y: ArrayLike) -> Array:
     return checked
 
 
-def checked_targets(y: Any, n: int) -> Array:
+def checked_targets(y: Any, n: int) -> AnyArray:
     """Targets of n samples as float64, one or several for each: finite numbers."""
     y = as_array("y", y)
     if y.dtype.kind not in "fiub":
@@ -39,24 +39,26 @@ def checked_targets(y: Any, n: int) -> Array:
         raise ValueError(f"y must have shape (n,) or (n, targets), got {y.shape}")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} rows and X has {n}; they must be the same samples")
-    targets: Array = y.astype(np.float64)
+    targets: AnyArray = y.astype(np.float64)
     if not np.isfinite(targets).all():
         raise ValueError("y contains NaN or infinity; drop those samples")
     return targets
 
 
-def check_targets_range(y: Array) -> None:
+def check_targets_range(y: AnyArray) -> None:
     """Refuse targets, as the caller gave them, whose squares leave the range of floats."""
     check_range(np.abs(y).max(initial=0.0, keepdims=True).ravel(), lambda _: "y")
 
 
-def checked_weights(sample_weight: Any, n: int) -> Array:
+def checked_weights(sample_weight: Any, n: int) -> AnyArray:
     """Sample weights as float64: finite, not negative, not all zero."""
     weights = as_array("sample_weight", sample_weight)
     try:
         weights = weights.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"sample_weight must be an array of numbers, got {shown(sample_weight)}") from None
+        raise TypeError(
+            f"sample_weight must be an array of numbers, got {short_repr(sample_weight)}"
+        ) from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from skpursuit.parameters import check_choice, shown
-from skpursuit.problem.score import Absolute, Group, Signed
-from skpursuit.selectors.base import Bound, Selector
-from skpursuit.selectors.query import Expect, Query, Selection
+from skpursuit.parameters import check_choice, short_repr
+from skpursuit.problem.scores import Absolute, GroupNorm, Signed
+from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.query import Query, Selection, Workload
 
-__all__ = ["Absolute", "Bound", "Expect", "Group", "Query", "Selection", "Selector", "Signed", "as_selector"]
+__all__ = [
+    "Absolute",
+    "BoundSelector",
+    "GroupNorm",
+    "Query",
+    "Selection",
+    "Selector",
+    "Signed",
+    "Workload",
+    "as_selector",
+]
 
 # Names callers may write, and where each selector lives. Modules load when they are used: some compile.
-NAMES: dict[str, tuple[str, str, dict[str, object]]] = {
+SELECTORS: dict[str, tuple[str, str, dict[str, object]]] = {
     "exact": ("exact", "Exact", {}),
     "gram": ("gram", "Gram", {}),
-    "greedy": ("greedy", "Greedy", {}),
-    "uniform": ("greedy", "Uniform", {}),
-    "importance": ("greedy", "Importance", {}),
-    "reject": ("reject", "SuccessiveReject", {}),
-    "halving": ("halving", "SuccessiveHalving", {}),
-    "halving-random": ("halving", "SuccessiveHalving", {"order": "random"}),
+    "greedy": ("row_sampling", "Greedy", {}),
+    "uniform": ("row_sampling", "Uniform", {}),
+    "importance": ("row_sampling", "Importance", {}),
+    "reject": ("successive_reject", "SuccessiveReject", {}),
+    "halving": ("successive_halving", "SuccessiveHalving", {}),
+    "halving-random": ("successive_halving", "SuccessiveHalving", {"order": "random"}),
     "lucb": ("lucb", "LUCB", {}),
     "certified": ("certified", "Certified", {}),
-    "sketch": ("sketch", "Sketch", {}),
+    "quantized": ("quantized", "Quantized", {}),
     "auto": ("auto", "Auto", {}),
 }
 
@@ -33,8 +43,8 @@ def as_selector(selector: str | Selector) -> Selector:
     if isinstance(selector, Selector):
         return selector
     if not isinstance(selector, str):
-        raise TypeError(f"selector must be a name or a Selector, got {shown(selector)}")
-    check_choice("selector", selector, NAMES)
-    module, name, arguments = NAMES[selector]
+        raise TypeError(f"selector must be a name or a Selector, got {short_repr(selector)}")
+    check_choice("selector", selector, SELECTORS)
+    module, name, arguments = SELECTORS[selector]
     kind: type[Selector] = getattr(import_module(f"skpursuit.selectors.{module}"), name)
     return kind(**arguments)

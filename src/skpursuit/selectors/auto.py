@@ -7,17 +7,17 @@ from math import inf
 from time import process_time
 
 from skpursuit.data.design import Design
-from skpursuit.data.memory import free_memory
-from skpursuit.kernels import loaded
-from skpursuit.numerics.tuning import LOAD_KERNELS, SURE, WAITING_SHARE
+from skpursuit.data.memory_budget import available_memory
+from skpursuit.kernels import imported_module
+from skpursuit.numerics.tuning import AUTO_MARGIN, LOAD_KERNELS, WAITING_SHARE
 from skpursuit.parameters import check_flag
-from skpursuit.selectors.base import Bound, Selector
+from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.gram import Gram
-from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import exact_answer
-from skpursuit.selectors.sketch import Sketch
+from skpursuit.selectors.quantized import Quantized
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.top_k import exact_selection
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,47 @@ class Auto(Selector):
     def __post_init__(self) -> None:
         check_flag("heuristic", self.heuristic)
 
-    def bind(self, design: Design, expect: Expect) -> Bound:
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
         best, costs = self._best(design, expect)
         bound = best.bind(design, expect)
         told = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
-        bound.chosen = f"predicted: {told}"
+        bound.auto_reason = f"predicted: {told}"
         return bound
 
-    def _best(self, design: Design, expect: Expect) -> tuple[Selector, dict[Selector, float]]:
-        costs = predict(design, expect, self.heuristic)
+    def _best(self, design: Design, expect: Workload) -> tuple[Selector, dict[Selector, float]]:
+        costs = predicted_seconds(design, expect, self.heuristic)
         plain, best = next(iter(costs)), min(costs, key=lambda selector: costs[selector])
         # exact selection needs no memory of its own
-        return (plain if costs[best] > SURE * costs[plain] else best), costs
+        return (plain if costs[best] > AUTO_MARGIN * costs[plain] else best), costs
 
-    def encodes(self, design: Design, expect: Expect) -> bool | None:
+    def encodes(self, design: Design, expect: Workload) -> bool | None:
         return self._best(design, expect)[0].encodes(design, expect)
 
     def find(self, design: Design, query: Query) -> Selection:
-        return exact_answer(design, query)
+        return exact_selection(design, query)
 
     def nbytes(self, design: Design) -> int:
         """The most that any of those it picks from would keep."""
         return max(selector.nbytes(design) for selector in (Gram(), Certified()))
 
 
-def predict(design: Design, expect: Expect, heuristic: bool = False) -> dict[Selector, float]:
+def predicted_seconds(design: Design, expect: Workload, heuristic: bool = False) -> dict[Selector, float]:
     """Predicted seconds of selection over a whole run, for each selector allowed."""
-    choices = [Exact(), Gram(), Certified(), *([Sketch()] if heuristic else [])]
-    costs = {selector: selector.price(design, expect) for selector in choices}
+    choices = [Exact(), Gram(), Certified(), *([Quantized()] if heuristic else [])]
+    costs = {selector: selector.predict_seconds(design, expect) for selector in choices}
     allowed = {selector: cost for selector, cost in costs.items() if cost < inf}
-    compiled = [selector for selector in allowed if selector.compiled]
-    room = free_memory() if compiled else inf
+    compiled = [selector for selector in allowed if selector.needs_kernels]
+    room = available_memory() if compiled else inf
     for selector in compiled:
-        allowed[selector] += price_of_loading() if 2 * selector.nbytes(design) < room else inf
+        allowed[selector] += kernel_load_seconds() if 2 * selector.nbytes(design) < room else inf
     return {selector: cost for selector, cost in allowed.items() if cost < inf}
 
 
-def price_of_loading() -> float:
+def kernel_load_seconds() -> float:
     """Seconds to charge a fit for loading compiled kernels: nothing where they are there already.
 
     A single fit may be too short to wait for them, many are not, and only the process knows how many there
     are. So a fraction of the time that it has worked so far is taken off: waiting for kernels never makes up
     more than that fraction of what a program does, and one that goes on for some seconds has them.
     """
-    return 0.0 if loaded("numba") else max(0.0, LOAD_KERNELS - WAITING_SHARE * process_time())
+    return 0.0 if imported_module("numba") else max(0.0, LOAD_KERNELS - WAITING_SHARE * process_time())

@@ -17,13 +17,13 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.finite import NotFinite
-from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 
 if TYPE_CHECKING:
-    from skpursuit.selectors.gram_sums import GramSums
-    from skpursuit.selectors.speculation import Speculation
+    from skpursuit.selectors.gram_gradient import GramGradient
+    from skpursuit.selectors.speculation import SpeculativePursuit
 
 Round = tuple[float, Indices, Floats]
 
@@ -34,7 +34,7 @@ class Selector(ABC):
     A simple one gives `find`. One that remembers, or adds up products of columns, gives `answer` as well.
     """
 
-    compiled: ClassVar[bool] = False  # whether it needs compiled kernels
+    needs_kernels: ClassVar[bool] = False  # whether it needs compiled kernels
     #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
     #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
     rounds: ClassVar[Callable[..., Iterator[Round]] | None] = None
@@ -46,17 +46,17 @@ class Selector(ABC):
         """
         design.store.check_unchanged()
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
-            return Bound(self, design).select(query)
+            return BoundSelector(self, design).select(query)
 
-    def bind(self, design: Design, expect: Expect) -> Bound:
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
         """Make what is kept on the design for all queries (codes, layouts, norms), and be ready for them."""
-        return Bound(self, design)
+        return BoundSelector(self, design)
 
-    def encodes(self, design: Design, expect: Expect) -> bool | None:
+    def encodes(self, design: Design, expect: Workload) -> bool | None:
         """Whether `bind` makes codes of X with a second byte (True) or without (False); None: no codes."""
         return None
 
-    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+    def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         """Answer one query of a run, given the memory of the answer before it, or an empty one."""
         return self.find(bound.design, query)
 
@@ -67,11 +67,11 @@ class Selector(ABC):
         Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
         """
 
-    def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
+    def accepts_memory(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
         """Whether a memory that was read from a file has the form of one that `answer` gives."""
         return True
 
-    def price(self, design: Design, expect: Expect) -> float:
+    def predict_seconds(self, design: Design, expect: Workload) -> float:
         """Predicted seconds for all queries of a run; infinity where `auto` must not choose it."""
         return inf
 
@@ -80,16 +80,16 @@ class Selector(ABC):
         return 0
 
     @property
-    def title(self) -> str:
+    def plot_title(self) -> str:
         """What stands above a picture of its rounds."""
         return type(self).__name__
 
-    def identity(self) -> str:
+    def fingerprint(self) -> str:
         """What a checkpoint compares: the parameters the caller gave."""
         return repr(self)
 
 
-class Bound:
+class BoundSelector:
     """A selector at work on one design.
 
     Parameters
@@ -111,15 +111,15 @@ class Bound:
         self,
         selector: Selector,
         design: Design,
-        sums: GramSums | None = None,
-        speculation: Speculation | None = None,
+        sums: GramGradient | None = None,
+        speculation: SpeculativePursuit | None = None,
     ) -> None:
-        self.selector, self.design, self.chosen = selector, design, ""
-        self.sums, self.speculation = sums, speculation
+        self.selector, self.design, self.auto_reason = selector, design, ""
+        self.gram_gradient, self.speculation = sums, speculation
 
     def describe(self) -> str:
         """One line for `Result.selector`."""
-        return f"auto: {self.selector!r}, {self.chosen}" if self.chosen else repr(self.selector)
+        return f"auto: {self.selector!r}, {self.auto_reason}" if self.auto_reason else repr(self.selector)
 
     def select(self, query: Query, memory: Memory | None = None) -> Selection:
         """Answer one query, a single one if no memory is given, and say what was read.
@@ -131,9 +131,9 @@ class Bound:
         if memory is None:
             found = self.selector.find(self.design, query)
         else:
-            found = self.selector.answer(self, query, memory)
-        if not isfinite(found.g.sum()):
-            raise NotFinite("X^T r has no largest entry: r, or a product with it, is not finite")
+            found = self.selector.find_with_memory(self, query, memory)
+        if not isfinite(found.gradient.sum()):
+            raise NonFiniteError("X^T r has no largest entry: r, or a product with it, is not finite")
         return found._replace(
             certificate=found.certificate if len(found.columns) else "none",
             entries_read=reads.entries - entries,
@@ -141,16 +141,16 @@ class Bound:
         )
 
 
-class Asking:
+class SelectionOracle:
     """What one step calls to ask its selector.
 
     The selector's memory belongs to one transition: the step is given that of the state it starts from, and
     its last answer has that of the state it leads to. A step that did not ask leaves none.
     """
 
-    def __init__(self, bound: Bound, given: Memory) -> None:
+    def __init__(self, bound: BoundSelector, given: Memory) -> None:
         self.bound, self.given = bound, given
-        self.memory: Memory = NOTHING
+        self.memory: Memory = NO_MEMORY
         self.answers: list[Selection] = []
 
     def __call__(self, query: Query) -> Selection:
@@ -159,22 +159,22 @@ class Asking:
         self.answers.append(answer)
         return answer
 
-    def exactly(self, query: Query) -> Selection:
+    def select_exactly(self, query: Query) -> Selection:
         """The exact answer, where a solver has to be sure of it."""
         from skpursuit.selectors.exact import Exact
 
-        answer = Bound(Exact(), self.bound.design).select(query)
+        answer = BoundSelector(Exact(), self.bound.design).select(query)
         self.answers.append(answer)
         return answer
 
-    def look(self, query: Query) -> Estimate | None:
+    def known_gradient(self, query: Query) -> Estimate | None:
         """X^T r, where the selector knows it without reading X."""
-        sums = self.bound.sums
-        known = None if sums is None else self.counting(lambda: sums.gradient(query, self.given))
+        sums = self.bound.gram_gradient
+        known = None if sums is None else self.count_reads(lambda: sums.evaluate(query, self.given))
         self.memory = self.given if known is None else known.memory
         return None if known is None else known.estimate
 
-    def counting(self, look: Callable[[], Any]) -> Any:
+    def count_reads(self, look: Callable[[], Any]) -> Any:
         """What a look at X outside a query gives, its reads counted like those of an answer."""
         reads = self.bound.design.reads
         entries, nbytes = reads.entries, reads.bytes

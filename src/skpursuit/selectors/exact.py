@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skpursuit.data.design import Design
-from skpursuit.numerics.tuning import CACHE, NANO, PRICES, SPARSE_SHARE
+from skpursuit.numerics.tuning import CACHE, COSTS, NANO, SPARSE_SHARE
 from skpursuit.selectors.base import Selector
-from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import exact_answer
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.top_k import exact_selection
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class Exact(Selector):
     """
 
     def find(self, design: Design, query: Query) -> Selection:
-        return exact_answer(design, query)
+        return exact_selection(design, query)
 
-    def price(self, design: Design, expect: Expect) -> float:
-        before = design.pass_seconds + design.store.sweep_seconds(expect.visits)  # norms, columns
-        return before + expect.steps * product_seconds(design, expect.targets)
+    def predict_seconds(self, design: Design, expect: Workload) -> float:
+        before = design.pass_seconds + design.store.sweep_seconds(expect.n_columns)  # norms, columns
+        return before + expect.n_queries * product_seconds(design, expect.n_targets)
 
 
 def product_seconds(design: Design, residuals: int = 1) -> float:
     """Predicted seconds of X^T r for so many residuals at once."""
     entries, nbytes = design.cost()
     if design.has_codes:
-        one = nbytes * (PRICES.byte if nbytes > CACHE else PRICES.cached_byte) * NANO + 5e-6
-        times = PRICES.several + PRICES.each * residuals
+        one = nbytes * (COSTS.byte if nbytes > CACHE else COSTS.cached_byte) * NANO + 5e-6
+        times = COSTS.multi_residual + COSTS.per_residual * residuals
     else:
-        one = entries * PRICES.stored * NANO + 2e-5
+        one = entries * COSTS.sparse_entry * NANO + 2e-5
         times = SPARSE_SHARE * residuals
     return (one if residuals == 1 else one * times) + design.pass_seconds

@@ -8,14 +8,14 @@ from math import inf
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.numerics.estimate import Estimate
-from skpursuit.numerics.tuning import GRAM_USED, GRAM_WIDTH, NANO, PRICES, RECOMPUTED
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.tuning import COSTS, GRAM_BATCH, GRAM_BATCH_USED, NANO, RECOMPUTED
 from skpursuit.parameters import check_count, check_flag
-from skpursuit.selectors.base import Bound, Selector
+from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.exact import product_seconds
-from skpursuit.selectors.gram_sums import GramSums
-from skpursuit.selectors.query import NOTHING, Expect, Memory, Query, Selection
-from skpursuit.selectors.settle import settle
+from skpursuit.selectors.gram_gradient import GramGradient
+from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
+from skpursuit.selectors.top_k import resolve_top_k
 
 
 @dataclass(frozen=True)
@@ -42,49 +42,49 @@ class Gram(Selector):
         check_count("memory_limit", self.memory_limit, optional=False)
         check_flag("whole", self.whole)
 
-    def bind(self, design: Design, expect: Expect) -> Bound:
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
         if expect.y is None:
-            return Bound(self, design)
-        design.kept.gram_columns.limit = min(self.memory_limit, design.limit.products)
+            return BoundSelector(self, design)
+        design.caches.gram_columns.max_bytes = min(self.memory_limit, design.limit.product_bytes)
         whole = self.whole and design.shape[1] ** 2 * 8 <= self.memory_limit
-        return Bound(self, design, GramSums(design, expect.y, expect.roundings, whole))
+        return BoundSelector(self, design, GramGradient(design, expect.y, expect.n_updates, whole))
 
     def find(self, design: Design, query: Query) -> Selection:
-        return self.answer(Bound(self, design), query, NOTHING)
+        return self.find_with_memory(BoundSelector(self, design), query, NO_MEMORY)
 
-    def answer(self, bound: Bound, query: Query, memory: Memory) -> Selection:
+    def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         """From Gram columns; from rows of X where r is not the residual of a state but that of a batch."""
         design, r = bound.design, query.r
-        if query.at is None:
+        if query.state is None:
             rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
             g = np.zeros((design.shape[1], *r.shape[1:]))
             design.add_rows(rows, r[rows], g)
-            return settle(design, query, Estimate(g, design.rounding(r, any_order=True)))
-        known = None if bound.sums is None else bound.sums.gradient(query, memory)
+            return resolve_top_k(design, query, Estimate(g, design.rounding(r, any_order=True)))
+        known = None if bound.gram_gradient is None else bound.gram_gradient.evaluate(query, memory)
         if known is None:
             raise ValueError(
                 "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
             )
-        answer = settle(design, query, known.estimate)
-        return answer._replace(memory=known.memory, estimate=known.estimate)
+        answer = resolve_top_k(design, query, known.estimate)
+        return answer._replace(memory=known.memory, full_gradient=known.estimate)
 
-    def can_have(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
+    def accepts_memory(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
         shapes = {"xtz": (design.shape[1], *targets), "roundings": (), "reach": ()}
         return not memory or {name: part.shape for name, part in memory.items()} == shapes
 
-    def price(self, design: Design, expect: Expect) -> float:
+    def predict_seconds(self, design: Design, expect: Workload) -> float:
         """X^T y, Gram columns of the visited atoms, made in blocks, and their sums in each step."""
         if expect.y is None:
             return inf
         n, d = design.shape
-        blocks = -(-expect.visits // GRAM_USED) * product_seconds(design, GRAM_WIDTH)
-        terms = min(expect.visits, expect.steps) / 2
-        terms *= PRICES.gram_term + d * expect.targets * PRICES.axpy
-        left = RECOMPUTED * n * PRICES.gather if design.dtype == np.float32 else 0.0
-        steps = expect.steps * (terms + left + PRICES.gram_step) * NANO
-        width = GRAM_WIDTH * -(-expect.visits // GRAM_USED)
+        blocks = -(-expect.n_columns // GRAM_BATCH_USED) * product_seconds(design, GRAM_BATCH)
+        terms = min(expect.n_columns, expect.n_queries) / 2
+        terms *= COSTS.gram_term + d * expect.n_targets * COSTS.axpy
+        left = RECOMPUTED * n * COSTS.gather if design.dtype == np.float32 else 0.0
+        steps = expect.n_queries * (terms + left + COSTS.gram_step) * NANO
+        width = GRAM_BATCH * -(-expect.n_columns // GRAM_BATCH_USED)
         before = design.pass_seconds + design.store.sweep_seconds(width)  # norms, columns
-        return before + blocks + product_seconds(design, expect.targets) + steps
+        return before + blocks + product_seconds(design, expect.n_targets) + steps
 
     def nbytes(self, design: Design) -> int:
         d = design.shape[1]

@@ -18,15 +18,15 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.estimate import Estimate
+from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
-from skpursuit.problem.score import top
-from skpursuit.selectors.base import Bound, Selector
-from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import settle
+from skpursuit.problem.scores import top_k
+from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.top_k import resolve_top_k
 
-FIRST = 16  # pulls of every arm before intervals say anything
-RIVALS = 8  # arms that are pulled beside the leaders, at least
+INITIAL_PULLS = 16  # pulls of every arm before intervals say anything
+MIN_CHALLENGERS = 8  # arms that are pulled beside the leaders, at least
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class LUCB(Selector):
     delta : float
         Chance of a wrong answer that the intervals allow for; 0 makes them infinite, so that the budget alone
         ends a selection.
-    batch : int
+    batch_size : int
         Rows that an arm is pulled on at a time.
 
     Examples
@@ -58,19 +58,19 @@ class LUCB(Selector):
 
     budget: float = 0.2
     delta: float = 0.05
-    batch: int = 64
+    batch_size: int = 64
 
     def __post_init__(self) -> None:
         check_number("budget", self.budget, "(0, inf)")
         check_number("delta", self.delta, "[0, 1)")
-        check_count("batch", self.batch, optional=False)
+        check_count("batch_size", self.batch_size, optional=False)
 
-    def bind(self, design: Design, expect: Expect) -> Bound:
-        design.prepare("entries")
-        return Bound(self, design)
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
+        design.prepare_access("entries")
+        return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
-        design.prepare("entries")
+        design.prepare_access("entries")
         if not design.has_entries:
             raise ValueError(
                 "selector 'lucb' reads single entries, and of this X each costs a product with all of it; "
@@ -81,28 +81,28 @@ class LUCB(Selector):
         rng = query.rng or np.random.default_rng(0)
         arms = Arms(design, query.r, columns, rng.permutation(n))
         if len(columns):
-            arms.pull(np.arange(len(columns)), FIRST)
+            arms.pull(np.arange(len(columns)), INITIAL_PULLS)
         while arms.pulls.sum() < self.budget * n * d:
             wanted = self._undecided(query, arms)
             if len(wanted) == 0:
                 break
-            arms.pull(wanted, self.batch)
+            arms.pull(wanted, self.batch_size)
         if (arms.pulls == n).all():
             rounding = design.rounding(query.r, any_order=True)
             error = None if rounding is None else rounding[columns]
-            return settle(design, query, Estimate(arms.sums, error), columns)
+            return resolve_top_k(design, query, Estimate(arms.sums, error), columns)
         means = arms.means()
-        best = top(query.score.of(means), query.k)
+        best = top_k(query.score.of(means), query.k)
         return Selection(columns[best], means[best], "heuristic")
 
     def _undecided(self, query: Query, arms: Arms) -> Indices:
         """The leaders and their nearest rivals, those with rows left to read; none once they are apart."""
         score = query.score.of(arms.means())
         margin = query.score.error(arms.widths(log(1 / self.delta) if self.delta else inf))
-        leaders = top(score, query.k)
+        leaders = top_k(score, query.k)
         upper = score + margin
         upper[leaders] = -inf
-        rivals = top(upper, max(RIVALS, query.k))
+        rivals = top_k(upper, max(MIN_CHALLENGERS, query.k))
         if (score - margin)[leaders].min(initial=inf) > upper[rivals].max(initial=-inf):
             return rivals[:0]
         wanted: Indices = np.concatenate([leaders, rivals])

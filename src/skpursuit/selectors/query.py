@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import Estimate
-from skpursuit.problem.score import Absolute, Score
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.problem.scores import Absolute, Score
 from skpursuit.problem.state import State
 
 Memory = Mapping[str, np.ndarray]
-NOTHING: Memory = {}
+NO_MEMORY: Memory = {}
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Query:
     score: Score = field(default_factory=Absolute)
     exclude: Indices = field(default_factory=lambda: NO_COLUMNS)
     rng: np.random.Generator | None = None
-    eps: float | None = None
-    at: State | None = None
-    left: int | None = None
+    tolerated_error: float | None = None
+    state: State | None = None
+    n_remaining: int | None = None
     ordered: bool = True
 
     def scores(self, g: Floats) -> Floats:
@@ -90,13 +90,13 @@ class Selection(NamedTuple):
     """
 
     columns: Indices
-    g: Floats
+    gradient: Floats
     certificate: str
     entries_read: int = 0
     bytes_read: int = 0
-    recomputed: int = 0
-    memory: Memory = NOTHING
-    estimate: Estimate | None = None
+    n_recomputed: int = 0
+    memory: Memory = NO_MEMORY
+    full_gradient: Estimate | None = None
 
     @property
     def indices(self) -> Indices:
@@ -106,11 +106,11 @@ class Selection(NamedTuple):
     @property
     def estimates(self) -> Floats:
         """The entries of X^T r."""
-        return self.g
+        return self.gradient
 
 
 @dataclass(frozen=True)
-class Expect:
+class Workload:
     """What a solver will ask for, as far as it knows beforehand.
 
     Parameters
@@ -131,10 +131,10 @@ class Expect:
         Where r is X_S w_S - y, so that the gradient follows from coefficients.
     """
 
-    steps: int = 1
-    visits: int = 1
+    n_queries: int = 1
+    n_columns: int = 1
     limit: int = 1
-    roundings: int | None = 0
-    asks_many: bool = False
-    targets: int = 1
+    n_updates: int | None = 0
+    many_columns: bool = False
+    n_targets: int = 1
     y: Floats | None = None

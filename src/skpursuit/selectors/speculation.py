@@ -27,25 +27,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.codes import ORDINARY
+from skpursuit.data.codes.coded_matrix import PathProducts
+from skpursuit.data.codes.view_codes import F32_SAFE_NORMS
 from skpursuit.data.design import Design
-from skpursuit.data.panel_codes import Followed
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.estimate import EPS, Estimate
-from skpursuit.numerics.sums import scaled_norm, scaled_norms
-from skpursuit.numerics.tuning import ABOVE, FEW_STEPS, GUESSES, MOST_DOUBTS, PATIENCE, POOL
-from skpursuit.problem.score import Absolute, top
-from skpursuit.selectors.query import Expect, Query, Selection
-from skpursuit.selectors.settle import settle
+from skpursuit.numerics.error_bounds import EPS, Estimate
+from skpursuit.numerics.sums import safe_norm, safe_norms
+from skpursuit.numerics.tuning import (
+    GUESS_POOL,
+    GUESS_STOP_RATIO,
+    MAX_CONTENDERS,
+    MAX_GUESSES,
+    MAX_POOR_ROUNDS,
+    MIN_ROUND_STEPS,
+)
+from skpursuit.problem.scores import Absolute, top_k
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.top_k import resolve_top_k
 
 if TYPE_CHECKING:  # what it imports takes a second to load
-    from skpursuit.data.panels import Represented
+    from skpursuit.data.codes.coded_tile import PathState
 
-NEAR = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
-NEAR_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
+PROOF_RADIUS = 2.0**-26  # the distance from the path within which it is proven, relative to the residual
+PROOF_RADIUS_Y = 2.0**-46  # and relative to y, whose rounding the solver's residual carries
 
 
-class Path(NamedTuple):
+class VerifiedSteps(NamedTuple):
     """Proven answers to the next steps of a pursuit.
 
     Attributes
@@ -58,10 +65,10 @@ class Path(NamedTuple):
     estimates : their products with the residual, with bounds that hold within that distance
     """
 
-    taken: frozenset[int]
+    excluded: frozenset[int]
     atoms: list[int]
     residuals: Floats
-    reach: Floats
+    radius: Floats
     contenders: list[Indices]
     estimates: list[Estimate]
 
@@ -70,17 +77,17 @@ class Path(NamedTuple):
 
         To win against more columns than are allowed is more than is asked for.
         """
-        step = len(query.exclude) - len(self.taken)
+        step = len(query.exclude) - len(self.excluded)
         if not 0 <= step < len(self.contenders):
             return None
         away = query.r - self.residuals[step]
-        if sqrt(away @ away) > 0.99 * self.reach[step]:
+        if sqrt(away @ away) > 0.99 * self.radius[step]:
             return None
         excluded = set(query.exclude.tolist())
-        return step if excluded.issuperset(self.taken) and excluded.issuperset(self.atoms[:step]) else None
+        return step if excluded.issuperset(self.excluded) and excluded.issuperset(self.atoms[:step]) else None
 
 
-class Guess(NamedTuple):
+class Draft(NamedTuple):
     """The atoms of a pursuit, gathered, with the residual before each step and the score of its winner."""
 
     atoms: Indices
@@ -89,15 +96,15 @@ class Guess(NamedTuple):
     scores: Floats
 
 
-class Here(NamedTuple):
+class RoundEnd(NamedTuple):
     """Where the last round ended: a residual, what gives its product with the codes, and scores."""
 
     r: Floats
-    represented: Callable[[], Represented | None]  # made only where a round goes on from it
+    represented: Callable[[], PathState | None]  # made only where a round goes on from it
     scores: Floats
 
 
-class Speculation:
+class SpeculativePursuit:
     """Answers to the steps of a pursuit, made in rounds; the only state is what makes them cheap.
 
     Parameters
@@ -109,126 +116,134 @@ class Speculation:
         Guesses end where a winner scores less than this times the last column of the pool did.
     """
 
-    def __init__(self, design: Design, expect: Expect, above: float = ABOVE) -> None:
+    def __init__(self, design: Design, expect: Workload, above: float = GUESS_STOP_RATIO) -> None:
         assert expect.y is not None
-        self.design, self.above = design, above
-        self.steps, self.size_of_y = expect.steps, scaled_norm(expect.y)
+        self.design, self.score_factor = design, above
+        self.steps, self.size_of_y = expect.n_queries, safe_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
-        self.room = min(GUESSES, design.limit.columns // (32 * design.shape[0]))
-        self.most = self.room if expect.steps <= 4 * GUESSES else min(self.room, GUESSES // 4)
-        self.poor = 0
-        self.path: Path | None = None
-        self.here: Here | None = None
-        self.frames: Frames | None = None
+        self.draft_capacity = min(MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
+        self.max_draft = (
+            self.draft_capacity
+            if expect.n_queries <= 4 * MAX_GUESSES
+            else min(self.draft_capacity, MAX_GUESSES // 4)
+        )
+        self.poor_rounds = 0
+        self.path: VerifiedSteps | None = None
+        self.here: RoundEnd | None = None
+        self.frames: CodeErrorBounds | None = None
 
     def answer(self, query: Query) -> Selection | None:
         """The column that wins; None where another way has to find it."""
         path = self.path
         step = None if path is None else path.step_of(query)
         if step is None:
-            path = self.path = self._round(query) if self._serves(query) else None
+            path = self.path = self._draft_and_verify(query) if self._can_speculate(query) else None
             step = None if path is None else path.step_of(query)
         if path is None or step is None:
             return None
-        return settle(self.design, query, path.estimates[step], path.contenders[step])
+        return resolve_top_k(self.design, query, path.estimates[step], path.contenders[step])
 
-    def guess(self, query: Query) -> Indices:
+    def draft(self, query: Query) -> Indices:
         """The next atoms, not verified; none where there is no guess."""
         self.here = None  # a guess depends on the query alone
-        guess = self._guess(query) if self._serves(query) else None
+        guess = self._draft(query) if self._can_speculate(query) else None
         return NO_COLUMNS if guess is None else guess.atoms
 
-    def _serves(self, query: Query) -> bool:
+    def _can_speculate(self, query: Query) -> bool:
         """Whether a round may be made for a query: of a solver that fits by least squares, and if it pays."""
-        factor = None if query.at is None else query.at.factor
+        factor = None if query.state is None else query.state.factor
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
         largest = float(np.abs(query.r).max(initial=0.0))
-        if self.room < FEW_STEPS or not (largest == 0.0 or ORDINARY[0] < largest < ORDINARY[1]):
+        if self.draft_capacity < MIN_ROUND_STEPS or not (
+            largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
+        ):
             return False
-        if self.poor >= PATIENCE and not self._refined():
+        if self.poor_rounds >= MAX_POOR_ROUNDS and not self._use_fine_codes():
             return False
-        if self.frames is None or self.frames.codes.panels is not self.design.store.kept.codes:
-            self.frames, self.here = Frames(self.design), None
-        return self.frames.codes.can_follow
+        if self.frames is None or self.frames.codes.panels is not self.design.store.caches.codes:
+            self.frames, self.here = CodeErrorBounds(self.design), None
+        return self.frames.codes.supports_path_products
 
-    def _refined(self) -> bool:
+    def _use_fine_codes(self) -> bool:
         """Go on with both bytes of the codes, where there are two and one was used so far."""
-        if self.frames is None or self.frames.fine or not self.design.codes().has_fine:
+        if self.frames is None or self.frames.fine or not self.design.codes().has_second_byte:
             return False
-        self.frames, self.here, self.poor = Frames(self.design, fine=True), None, 0
+        self.frames, self.here, self.poor_rounds = CodeErrorBounds(self.design, fine=True), None, 0
         return True
 
-    def _round(self, query: Query) -> Path | None:
+    def _draft_and_verify(self, query: Query) -> VerifiedSteps | None:
         """Guess, multiply, verify; the path is None where the first step could not be proven."""
-        guess = self._guess(query)
-        path = None if guess is None else self._verified(query, guess)
+        guess = self._draft(query)
+        path = None if guess is None else self._verify(query, guess)
         good, tried = (0, 0) if guess is None or path is None else (len(path.contenders), len(guess.atoms))
-        self.poor = 0 if good >= min(FEW_STEPS, tried) > 0 else self.poor + 1
-        if self.poor and self._refined():
-            return self._round(query)
-        self.most = min(self.room, 2 * max(good, 2) if good < tried else 2 * self.most)
+        self.poor_rounds = 0 if good >= min(MIN_ROUND_STEPS, tried) > 0 else self.poor_rounds + 1
+        if self.poor_rounds and self._use_fine_codes():
+            return self._draft_and_verify(query)
+        self.max_draft = min(self.draft_capacity, 2 * max(good, 2) if good < tried else 2 * self.max_draft)
         return path if good else None
 
-    def _guess(self, query: Query) -> Guess | None:
+    def _draft(self, query: Query) -> Draft | None:
         """The next atoms among the columns that score best, in the order of an exact pursuit among them."""
         assert self.frames is not None
-        assert query.at is not None
-        assert query.at.factor is not None
-        r, codes, Q = query.r, self.frames.codes, query.at.factor.Q.rows
-        if self.here is None or scaled_norm(r - self.here.r) > 0.5 * scaled_norm(r):
-            first = codes.following(r[None], fine=self.frames.fine)()
-            self.here = Here(r, partial(first.represented, 0), np.abs(first.g[0]))
+        assert query.state is not None
+        assert query.state.factor is not None
+        r, codes, Q = query.r, self.frames.codes, query.state.factor.Q.rows
+        if self.here is None or safe_norm(r - self.here.r) > 0.5 * safe_norm(r):
+            first = codes.start_path_product(r[None], second_byte=self.frames.fine)()
+            self.here = RoundEnd(r, partial(first.represented, 0), np.abs(first.g[0]))
         scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
-        left = self.steps - len(query.at.support) if query.left is None else query.left
-        steps = max(1, min(self.most, left, self.steps))
-        pool = top(scores, min(POOL, 2 * steps + POOL // 4))
+        left = self.steps - len(query.state.support) if query.n_remaining is None else query.n_remaining
+        steps = max(1, min(self.max_draft, left, self.steps))
+        pool = top_k(scores, min(GUESS_POOL, 2 * steps + GUESS_POOL // 4))
         if len(pool) == 0:
             return None
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
-        decoded, least = codes.decoded(pool, self.frames.fine), self.above * float(scores[pool[-1]])
-        rough = pursued(decoded, single_Q, single_r, steps, least)
+        decoded, least = codes.decoded(pool, self.frames.fine), self.score_factor * float(scores[pool[-1]])
+        rough = pursue_subset(decoded, single_Q, single_r, steps, least)
         atoms = pool[rough.order] if len(rough.order) else pool[:1]
         # Where a column costs a pass over X, those that score high are gathered too.
-        likely = (lambda count: top(scores, count)) if self.design.columns_are_dear else None
-        lines = self.design.columns(atoms, likely=likely)
-        exact = pursued(lines, Q, r, len(atoms))
+        likely = (lambda count: top_k(scores, count)) if self.design.column_costs_full_pass else None
+        lines = self.design.columns(atoms, prefetch_candidates=likely)
+        exact = pursue_subset(lines, Q, r, len(atoms))
         atoms = atoms[exact.order]
         lines = np.take(lines, exact.order, axis=0)
-        return Guess(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
+        return Draft(atoms, lines, exact.residuals(lines, Q, r), exact.scores) if len(atoms) else None
 
-    def _verified(self, query: Query, guess: Guess) -> Path | None:
+    def _verify(self, query: Query, guess: Draft) -> VerifiedSteps | None:
         """The path of a guess, up to the first step where another column wins or too many could."""
         assert self.frames is not None
         assert self.here is not None
         frames, steps = self.frames, len(guess.atoms)
-        norms = scaled_norms(guess.residuals)
-        reach = NEAR * norms + NEAR_Y * self.size_of_y
+        norms = safe_norms(guess.residuals)
+        reach = PROOF_RADIUS * norms + PROOF_RADIUS_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
-        followed = frames.codes.following(guess.residuals, self.here.represented(), frames.fine)()
-        first = frames.overlooked(followed, reach + frames.rounding * norms, limits)
+        followed = frames.codes.start_path_product(guess.residuals, self.here.represented(), frames.fine)()
+        first = frames.first_possible_win(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
-        most = min(MOST_DOUBTS, self.design.limit.columns // (16 * self.design.shape[0]))
+        most = min(MAX_CONTENDERS, self.design.limit.columns // (16 * self.design.shape[0]))
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
-        narrows = not frames.fine and frames.codes.has_fine and self.design.columns_are_dear
-        if steps == 0 or (narrows and not self.design.kept.columns.holds(cols)):  # that takes a pass over X
+        narrows = not frames.fine and frames.codes.has_second_byte and self.design.column_costs_full_pass
+        if steps == 0 or (
+            narrows and not self.design.caches.columns.contains_all(cols)
+        ):  # that takes a pass over X
             return None
-        residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, keep=False))
+        residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, cache=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])
         errors = np.multiply.outer(frames.sizes[names], (reach + frames.rounding * norms)[:steps])
-        contenders, estimates = decided(names, values, errors, limits)
+        contenders, estimates = contenders_by_step(names, values, errors, limits)
         last = max(0, len(contenders) - 1)
         scores = np.abs(followed.g[last])
         scores[cols] = np.abs(values[len(guess.atoms) :, last])
-        self.here = Here(guess.residuals[last], partial(followed.represented, last), scores)
+        self.here = RoundEnd(guess.residuals[last], partial(followed.represented, last), scores)
         taken = frozenset(query.exclude.tolist())
-        return Path(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
+        return VerifiedSteps(taken, guess.atoms.tolist(), guess.residuals, reach, contenders, estimates)
 
 
-class Frames:
+class CodeErrorBounds:
     """What one byte of the codes, or both, may lose: in float32, rounded up, columns last."""
 
     def __init__(self, design: Design, fine: bool = False) -> None:
@@ -238,16 +253,18 @@ class Frames:
     @cached_property
     def sizes(self) -> Floats:
         """Upper bounds of the column norms."""
-        return self.codes.sizes
+        return self.codes.norm_bounds
 
     @cached_property
     def _factors(self) -> Floats:
-        return single(np.vstack([self.codes.block_errors(self.fine), self.codes.factors.T, self.sizes]))
+        return float32_upper_bound(
+            np.vstack([self.codes.block_errors(self.fine), self.codes.column_factors.T, self.sizes])
+        )
 
-    def overlooked(self, followed: Followed, reach: Floats, limits: Floats) -> Indices:
+    def first_possible_win(self, followed: PathProducts, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
         steps, d = followed.g.shape
-        amounts = single(np.column_stack([followed.norms, followed.loss, reach]))
+        amounts = float32_upper_bound(np.column_stack([followed.norms, followed.vector_errors, reach]))
         terms = amounts.shape[1] + 16  # of sums in float32, whose rounding lowers the limits
         lowered = (limits * (1.0 - terms * 2.0**-22)).astype(np.float32)
         most = amounts @ self._factors
@@ -258,12 +275,12 @@ class Frames:
         return first
 
 
-def single(bounds: Floats) -> Floats:
+def float32_upper_bound(bounds: Floats) -> Floats:
     """Bounds in float32, rounded up."""
     return np.ascontiguousarray(bounds * (1.0 + 2.0**-22), dtype=np.float32)
 
 
-def decided(
+def contenders_by_step(
     names: Indices, values: Floats, errors: Floats, limits: Floats
 ) -> tuple[list[Indices], list[Estimate]]:
     """For each step the columns that may win, with their products.
@@ -287,7 +304,7 @@ def decided(
     return contenders, estimates
 
 
-class Pursued(NamedTuple):
+class SubsetPursuit(NamedTuple):
     """A pursuit among some columns.
 
     Attributes
@@ -322,14 +339,14 @@ class Pursued(NamedTuple):
         return np.subtract(r, out, out=out)
 
 
-def pursued(lines: Floats, Q: Floats, r: Floats, steps: int, least: float = 0.0) -> Pursued:
+def pursue_subset(lines: Floats, Q: Floats, r: Floats, steps: int, least: float = 0.0) -> SubsetPursuit:
     """Pursue r among lines, beside what the orthonormal rows of Q span, while winners score `least`."""
-    from skpursuit.kernels.pursue import pursue
+    from skpursuit.kernels.gram_pursuit import omp_on_gram
 
     shadow, whole = lines @ Q.T, lines @ lines.T
     sizes, c = np.diagonal(whole).astype(np.float64), (lines @ r).astype(np.float64)
     gram = (whole - shadow @ shadow.T).astype(np.float64, copy=False)
     steps = min(steps, len(lines))
     order, rows, amounts = np.empty(steps, np.intp), np.empty((steps, len(lines))), np.empty(steps)
-    order = order[: pursue(gram, c, sizes, least, order, rows, amounts)]
-    return Pursued(order, rows[: len(order), order], amounts[: len(order)], shadow[order])
+    order = order[: omp_on_gram(gram, c, sizes, least, order, rows, amounts)]
+    return SubsetPursuit(order, rows[: len(order), order], amounts[: len(order)], shadow[order])

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from skpursuit.parameters import check_choice, shown
+from skpursuit.parameters import check_choice, short_repr
 from skpursuit.solvers.base import Solver
 
-__all__ = ["SOLVERS", "Solver", "as_solver", "solver_kind", "solver_names"]
+__all__ = ["SOLVERS", "Solver", "as_solver", "solver_class", "solver_names"]
 
 # Names callers may write, and the module and class of each solver. Modules load when they are used.
 SOLVERS: dict[str, tuple[str, str]] = {
-    "omp": ("pursuit", "OMP"),
-    "mp": ("pursuit", "MatchingPursuit"),
+    "omp": ("matching_pursuit", "OMP"),
+    "mp": ("matching_pursuit", "MatchingPursuit"),
     "cosamp": ("cosamp", "CoSaMP"),
     "grasp": ("cosamp", "GraSP"),
     "fw": ("frank_wolfe", "FrankWolfe"),
@@ -30,12 +30,12 @@ def as_solver(solver: str | Solver) -> Solver:
     if isinstance(solver, Solver):
         return solver
     if not isinstance(solver, str):
-        raise TypeError(f"solver must be a name or an object such as OMP(10), got {shown(solver)}")
+        raise TypeError(f"solver must be a name or an object such as OMP(10), got {short_repr(solver)}")
     check_choice("solver", solver, SOLVERS)
-    return solver_kind(solver).from_parameters()
+    return solver_class(solver).from_parameters()
 
 
-def solver_kind(solver: str | Solver) -> type[Solver]:
+def solver_class(solver: str | Solver) -> type[Solver]:
     """The class of a solver, given by name or as an object."""
     if isinstance(solver, Solver):
         return type(solver)
@@ -46,4 +46,4 @@ def solver_kind(solver: str | Solver) -> type[Solver]:
 
 def solver_names(able: Callable[[type[Solver]], bool]) -> list[str]:
     """Names of the solvers that can do something."""
-    return [name for name in SOLVERS if able(solver_kind(name))]
+    return [name for name in SOLVERS if able(solver_class(name))]

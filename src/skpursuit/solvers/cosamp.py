@@ -14,15 +14,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skpursuit.fit.merged import NewtonMerged, NormalEquations
+from skpursuit.fit.merged import MergedLeastSquares, MergedNewton
 from skpursuit.numerics.arrays import Indices
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.score import top_set
+from skpursuit.problem.scores import top_k_by_index
 from skpursuit.problem.state import State, Status, empty_state
+from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
-from skpursuit.solvers.base import Asks, Solver, decrease_status, residual_status
+from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
-BLOWN_UP = 100.0  # times the objective of the zero model: what no useful iterate reaches
+DIVERGENCE_FACTOR = 100.0  # times the objective of the zero model: what no useful iterate reaches
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class CoSaMP(Solver):
     1.0
     """
 
-    asks_many: ClassVar[bool] = True
-    has_sparsity: ClassVar[bool] = True
-    can_ridge: ClassVar[bool] = True
-    quadratic_only: ClassVar[bool] = True
+    selects_many: ClassVar[bool] = True
+    takes_sparsity: ClassVar[bool] = True
+    supports_ridge: ClassVar[bool] = True
+    squared_loss_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -69,45 +70,49 @@ class CoSaMP(Solver):
     refit: bool = False
     ridge: float = 0.0
 
-    def work(self, problem: Problem) -> tuple[int, int]:
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
         steps = min(self.max_iter, 4)
         return steps, min(4 * self.sparsity(problem), problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
-        if self.quadratic_only and not problem.quadratic:
+        if self.squared_loss_only and not problem.quadratic:
             raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
         self._check_sparsity(problem)
-        return residual_status(problem, start(problem), self.tol, self.rtol)
+        return stop_on_residual(problem, zero_state(problem), self.tol, self.rtol)
 
-    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
         before = rng.bit_generator.state
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
         merged = np.union1d(state.support, found)
         if len(merged) == 0:  # no column is excluded, so the gradient is not finite
-            return best(problem, state, Status.DIVERGED)
-        key = digest(merged)
+            return best_iterate(problem, state, Status.DIVERGED)
+        key = support_hash(merged)
         seen = np.asarray(state.memory["seen"])
         if key in seen and not random:
             # What follows depends on the merged columns alone, so the iterates would repeat for ever.
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
-            return best(problem, state, Status.CYCLING)
-        after = pruned(problem, state, merged, self.sparsity(problem), self.refit)
+            return best_iterate(problem, state, Status.CYCLING)
+        after = fit_and_prune(problem, state, merged, self.sparsity(problem), self.refit)
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
-        after = watched(problem, state, replace(after, memory=memory))
-        after = residual_status(problem, after, self.tol, self.rtol) if after.status is None else after
-        return after if problem.quadratic else decrease_status(state, after, self.tol)
+        after = track_best(problem, state, replace(after, memory=memory))
+        after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after
+        return after if problem.quadratic else stop_on_decrease(state, after, self.tol)
 
-    def retreat(self, problem: Problem, state: State) -> State:
-        return best(problem, state, Status.DIVERGED)
+    def fallback_state(self, problem: Problem, state: State) -> State:
+        return best_iterate(problem, state, Status.DIVERGED)
 
-    def _select(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> Indices:
+    def _select(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
         k = 2 * self.sparsity(problem)
         r = problem.residual(state.z)
-        return select(Query(r, k, problem.score, rng=rng, at=state, ordered=False)).columns
+        return select(Query(r, k, problem.score, rng=rng, state=state, ordered=False)).columns
 
 
 @dataclass(frozen=True)
@@ -143,16 +148,16 @@ class GraSP(CoSaMP):
     1.0
     """
 
-    quadratic_only: ClassVar[bool] = False
+    squared_loss_only: ClassVar[bool] = False
 
 
-def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
+def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
     """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone."""
-    fits = NormalEquations() if problem.quadratic else NewtonMerged()
+    fits = MergedLeastSquares() if problem.quadratic else MergedNewton()
     fit = fits.fit(problem, merged, state, k)
-    keep = top_set(problem.score.of(fit.coef), k)
+    keep = top_k_by_index(problem.score.of(fit.coef), k)
     keep = keep[problem.score.of(fit.coef[keep]) > 0]
-    kept, z = fits.again(problem, fit, keep) if refit and len(keep) else (fit.coef[keep], fit.z)
+    kept, z = fits.fit_subset(problem, fit, keep) if refit and len(keep) else (fit.coef[keep], fit.z)
     if z is None:
         coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
         coef[keep] = kept
@@ -160,31 +165,31 @@ def pruned(problem: Problem, state: State, merged: Indices, k: int, refit: bool)
     return State(merged[keep], kept, z, problem.value(z), fit.dropped, fit.memory)
 
 
-def start(problem: Problem) -> State:
+def zero_state(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
     state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
     start = {"start": np.array(state.objective)}
-    return replace(state, memory={**state.memory, **best_so_far(problem, state), **start})
+    return replace(state, memory={**state.memory, **best_iterate_memory(problem, state), **start})
 
 
-def best_so_far(problem: Problem, state: State) -> dict[str, Any]:
+def best_iterate_memory(problem: Problem, state: State) -> dict[str, Any]:
     """What is kept of the best iterate; its objective is that with the penalty."""
-    objective = problem.penalised(state.objective, state.support, state.coef)
+    objective = problem.penalized_objective(state.objective, state.support, state.coef)
     return {"best_support": state.support, "best_coef": state.coef, "best_objective": np.array(objective)}
 
 
-def watched(problem: Problem, before: State, after: State) -> State:
+def track_best(problem: Problem, before: State, after: State) -> State:
     """Remember the best iterate; go back to it when this one has blown up."""
-    limit = BLOWN_UP * float(np.asarray(before.memory["start"]))
+    limit = DIVERGENCE_FACTOR * float(np.asarray(before.memory["start"]))
     if not after.objective <= limit or not np.isfinite(after.coef).all():
-        return best(problem, before, Status.DIVERGED)
-    found = best_so_far(problem, after)
+        return best_iterate(problem, before, Status.DIVERGED)
+    found = best_iterate_memory(problem, after)
     if found["best_objective"] < float(np.asarray(before.memory["best_objective"])):
         return replace(after, memory={**after.memory, **found})
     return after
 
 
-def best(problem: Problem, state: State, status: Status) -> State:
+def best_iterate(problem: Problem, state: State, status: Status) -> State:
     """The best iterate so far, as the last one."""
     support, coef = np.asarray(state.memory["best_support"]), np.asarray(state.memory["best_coef"])
     z = problem.design.predict(support, coef)
@@ -192,7 +197,7 @@ def best(problem: Problem, state: State, status: Status) -> State:
     return State(support, coef, z, problem.value(z), dropped, state.memory, status)
 
 
-def digest(columns: Indices) -> int:
+def support_hash(columns: Indices) -> int:
     """A 64-bit name for a set of columns."""
     name = hashlib.blake2b(columns.astype(np.int64).tobytes(), digest_size=8).digest()
     return int(np.frombuffer(name, dtype=np.int64)[0])

@@ -7,25 +7,26 @@ vertex bounds the distance to the minimum, so it also says when to stop.
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from skpursuit.numerics.finite import NotFinite
-from skpursuit.numerics.sums import dot
-from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_size
+from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.sums import fixed_order_vdot
+from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_nonnegative
+from skpursuit.problem.constraint_sets import SET_METHODS, ConvexSet, L1Ball
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.sets import SET_METHODS, ConvexSet, L1Ball
-from skpursuit.problem.state import Move, State, Status
+from skpursuit.problem.state import SparseUpdate, State, Status
+from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
-from skpursuit.solvers.active_set import VARIANTS, Atom, Point, moved
-from skpursuit.solvers.base import Asks, Solver
-from skpursuit.solvers.line_search import RULES, SearchLine
+from skpursuit.solvers.base import Solver
+from skpursuit.solvers.frank_wolfe_directions import VARIANTS, Iterate, Vertex, apply_step
+from skpursuit.solvers.frank_wolfe_steps import STEP_RULES, LineSearchProblem
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class FrankWolfe(Solver):
     """Frank-Wolfe (conditional gradient): move towards the vertex that the gradient points away from.
 
@@ -37,16 +38,17 @@ class FrankWolfe(Solver):
     Parameters
     ----------
     constraint : L1Ball or Simplex
+        The feasible set; any object with the methods of `ConvexSet`.
     max_iter : int
         Limit on steps.
-    step : {"exact", "open-loop", "backtracking"}
+    line_search : {"exact", "open-loop", "backtracking"}
         Step sizes: the minimum along the direction (closed form for squared loss, safeguarded Newton on the
         predictions for others); 2 / (t + 2), for which with variants other than vanilla no rate is known;
         or by a running estimate of the curvature (Pedregosa et al.).
     variant : {"vanilla", "away", "pairwise", "blended"}
         "away" may also move away from the worst active vertex, "pairwise" moves weight from it to the new
         one, "blended" prefers such moves between active vertices while they promise more (Tsuji et al.).
-    tol : float, optional
+    gap_tol : float, optional
         Stop once the duality gap is at most this. An answer of a selector that is not exact is checked by an
         exact one before the run stops.
     lazy : bool
@@ -57,63 +59,42 @@ class FrankWolfe(Solver):
     --------
     >>> from skpursuit import FrankWolfe, L1Ball, datasets, minimize
     >>> X, y, w = datasets.make_sparse_signal(100, 200, 3, snr=20.0, random_state=0)
-    >>> result = minimize(X, y, FrankWolfe(L1Ball(abs(w).sum()), variant="blended", tol=1e-6))
+    >>> result = minimize(X, y, FrankWolfe(L1Ball(abs(w).sum()), variant="blended", gap_tol=1e-6))
     >>> result.status.name, bool(abs(result.coef).sum() <= abs(w).sum() * (1 + 1e-9))
     ('CONVERGED', True)
     """
 
     constraint: ConvexSet
-    max_iter: int
-    if not TYPE_CHECKING:  # where it is the method
-        step: InitVar[str]
-    variant: str
-    tol: float | None
-    lazy: bool
-    rule: str = field(init=False)  # kept of the argument `step`, which is also the name of a solver's method
+    max_iter: int = 1000
+    line_search: str = "exact"
+    variant: str = "vanilla"
+    gap_tol: float | None = None
+    lazy: bool = False
 
-    def __init__(
-        self,
-        constraint: ConvexSet,
-        max_iter: int = 1000,
-        step: str = "exact",
-        variant: str = "vanilla",
-        tol: float | None = None,
-        lazy: bool = False,
-    ) -> None:
-        if getattr(step, "__func__", None) is FrankWolfe.step:
-            # dataclasses.replace gives what getattr finds under an argument's name: the method.
-            step = step.__self__.rule  # type: ignore[attr-defined]
-        check_methods("constraint", constraint, SET_METHODS, "L1Ball(2.0)")
-        check_count("max_iter", max_iter, optional=False)
-        check_choice("step", step, RULES)
-        check_choice("variant", variant, VARIANTS)
-        check_size("tol", tol)
-        check_flag("lazy", lazy)
-        given = {"constraint": constraint, "max_iter": max_iter, "rule": step, "variant": variant}
-        for name, value in {**given, "tol": tol, "lazy": lazy}.items():
-            object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
-        shown = {"constraint": self.constraint, "max_iter": self.max_iter, "step": self.rule, **shown}
-        return f"FrankWolfe({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+    def __post_init__(self) -> None:
+        check_methods("constraint", self.constraint, SET_METHODS, "L1Ball(2.0)")
+        check_count("max_iter", self.max_iter, optional=False)
+        check_choice("line_search", self.line_search, STEP_RULES)
+        check_choice("variant", self.variant, VARIANTS)
+        check_nonnegative("gap_tol", self.gap_tol)
+        check_flag("lazy", self.lazy)
 
     @classmethod
     def from_parameters(cls, **given: Any) -> Self:
         """Frank-Wolfe on the l1 ball of radius 1."""
         return super().from_parameters(constraint=L1Ball(), **given)
 
-    def work(self, problem: Problem) -> tuple[int, int]:
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
 
     @property
-    def roundings(self) -> None:
+    def n_updates(self) -> None:
         """`State.move` tells each move."""
         return None
 
     def init(self, problem: Problem) -> State:
-        if problem.targets:
+        if problem.target_shape:
             raise ValueError(
                 "Frank-Wolfe fits one target; loop over the columns of y, or write shared_support=False"
             )
@@ -121,60 +102,64 @@ class FrankWolfe(Solver):
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
 
-    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
         t = int(np.asarray(state.memory["t"]))
-        point = Point(problem, state, self.constraint)
+        point = Iterate(problem, state, self.constraint)
         eps = tolerated_error(problem, self.constraint, t)
-        query = Query(point.r, 1, self.constraint.score, rng=rng, eps=eps, at=state)
+        query = Query(point.r, 1, self.constraint.score, rng=rng, tolerated_error=eps, state=state)
         memory: dict[str, Any] = {"t": np.array(t + 1)}
         toward = None
         if self.lazy:
-            point.estimate, phi = select.look(query), state.memory.get("phi")
+            point.estimate, phi = select.known_gradient(query), state.memory.get("phi")
             if phi is not None and len(state.support):  # half of the last gap that was asked for is enough
-                local = point.extremes[1]
+                local = point.active_extremes[1]
                 toward = local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
         if toward is None:
-            toward, gap, status = self._ask(point, query, select)
+            toward, gap, status = self._query_vertex(point, query, select)
             memory["gap"] = memory["phi"] = np.array(gap)
             if status is not None:
-                return replace(state, status=status, move=None, memory={**state.memory, **memory})
+                return replace(state, status=status, last_update=None, memory={**state.memory, **memory})
         else:
             memory["phi"] = state.memory["phi"]
-        return self._move(point, toward, memory)
+        return self._take_step(point, toward, memory)
 
-    def _ask(self, point: Point, query: Query, select: Asks) -> tuple[Atom, float, Status | None]:
+    def _query_vertex(
+        self, point: Iterate, query: Query, select: SelectionOracle
+    ) -> tuple[Vertex, float, Status | None]:
         """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""
         floor = point.rounding()
         answer = select(query)
-        point.estimate = answer.estimate
+        point.estimate = answer.full_gradient
         for _ in range(2):
             toward = point.vertex(int(answer.columns[0]))
             gap = point.value - toward.value
             if not isfinite(gap):
-                raise NotFinite("the duality gap is not finite")
-            if gap > max(floor, self.tol or 0.0):
+                raise NonFiniteError("the duality gap is not finite")
+            if gap > max(floor, self.gap_tol or 0.0):
                 return toward, gap, None
             if answer.certificate == "exact":
                 break
-            answer = select.exactly(query)
+            answer = select.select_exactly(query)
         return toward, gap, Status.OPTIMAL if gap <= floor else Status.CONVERGED
 
-    def _move(self, point: Point, toward: Atom, memory: dict[str, Any]) -> State:
+    def _take_step(self, point: Iterate, toward: Vertex, memory: dict[str, Any]) -> State:
         """Go along the variant's direction as far as the step rule says."""
         problem, state = point.problem, point.state
         way = VARIANTS[self.variant](point, toward)
         dz = way.factor * state.z
         for j, c in way.moves:
             dz += c * point.column(j)
-        line = SearchLine(problem, state, dz, dot(point.r, dz), way.limit)
-        gamma, kept = RULES[self.rule](line, int(memory["t"]) - 1)
+        line = LineSearchProblem(problem, state, dz, fixed_order_vdot(point.r, dz), way.max_step)
+        gamma, kept = STEP_RULES[self.line_search](line, int(memory["t"]) - 1)
         if not gamma > 0:
-            return replace(state, status=Status.STALLED, move=None, memory={**state.memory, **memory})
-        support, coef = moved(state, way, gamma)
+            return replace(state, status=Status.STALLED, last_update=None, memory={**state.memory, **memory})
+        support, coef = apply_step(state, way, gamma)
         z = state.z + gamma * dz
         columns = np.array([j for j, _ in way.moves], dtype=np.intp)
-        move = Move(1.0 + gamma * way.factor, columns, np.array([gamma * c for _, c in way.moves]))
-        return State(support, coef, z, problem.value(z), memory={**memory, **kept}, move=move)
+        move = SparseUpdate(1.0 + gamma * way.factor, columns, np.array([gamma * c for _, c in way.moves]))
+        return State(support, coef, z, problem.value(z), memory={**memory, **kept}, last_update=move)
 
 
 def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | None:
@@ -184,4 +169,4 @@ def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | 
         return None
     if problem.weights is not None:
         smoothness = smoothness * float(problem.weights.max())
-    return 2 / (t + 2) * constraint.radius * (problem.widest * problem.widest) * smoothness
+    return 2 / (t + 2) * constraint.radius * (problem.max_column_norm * problem.max_column_norm) * smoothness

@@ -13,11 +13,12 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.score import top
+from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import State, Status
+from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
-from skpursuit.solvers.base import Asks, Solver, residual_status
-from skpursuit.solvers.cosamp import GraSP, best, start, watched
+from skpursuit.solvers.base import Solver, stop_on_residual
+from skpursuit.solvers.cosamp import GraSP, best_iterate, track_best, zero_state
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,14 @@ class StoGradMP(GraSP):
 
     batch_size: int | None = None
 
-    def _select(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> Indices:
+    def _select(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
         return select(Query(r, 2 * self.sparsity(problem), problem.score, rng=rng, ordered=False)).columns
 
-    def work(self, problem: Problem) -> tuple[int, int]:
-        return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
+        return batch_queries(problem, self.max_iter, self.batch_size or self.sparsity(problem))
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class StoIHT(Solver):
         The step gamma. Default: b / n, for columns of unit norm.
     """
 
-    has_sparsity: ClassVar[bool] = True
+    takes_sparsity: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
@@ -74,47 +77,49 @@ class StoIHT(Solver):
     batch_size: int | None = None
     step_size: float | None = None
 
-    def work(self, problem: Problem) -> tuple[int, int]:
-        return batch_work(problem, self.max_iter, self.batch_size or self.sparsity(problem))
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
+        return batch_queries(problem, self.max_iter, self.batch_size or self.sparsity(problem))
 
     def init(self, problem: Problem) -> State:
         self._check_sparsity(problem)
-        return residual_status(problem, start(problem), self.tol, self.rtol)
+        return stop_on_residual(problem, zero_state(problem), self.tol, self.rtol)
 
-    def retreat(self, problem: Problem, state: State) -> State:
-        return best(problem, state, Status.DIVERGED)
+    def fallback_state(self, problem: Problem, state: State) -> State:
+        return best_iterate(problem, state, Status.DIVERGED)
 
-    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
         k, n = self.sparsity(problem), problem.design.shape[0]
         b = min(self.batch_size or k, n)
         r = batch_residual(problem, state, b, rng)
         # Entries off the support are the gradient's alone, so the k largest of them are all H_k can keep.
         found = select(Query(r, k, problem.score, state.support, rng, ordered=False)).columns
         columns = np.concatenate([state.support, found])
-        w = np.zeros((len(columns), *problem.targets))
+        w = np.zeros((len(columns), *problem.target_shape))
         w[: len(state.support)] = state.coef
         step = (b / n if self.step_size is None else self.step_size) * n / b
         rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
         w -= step * (problem.design.columns(columns)[:, rows] @ r[rows])
         order = np.argsort(columns)
-        keep = np.sort(order[top(problem.score.of(w[order]), k)])
+        keep = np.sort(order[top_k(problem.score.of(w[order]), k)])
         keep = keep[problem.score.of(w[keep]) > 0]
         z = problem.design.predict(columns[keep], w[keep])
         after = replace(state, support=columns[keep], coef=w[keep], z=z, objective=problem.value(z))
-        after = watched(problem, state, after)
-        return after if after.status else residual_status(problem, after, self.tol, self.rtol)
+        after = track_best(problem, state, after)
+        return after if after.status else stop_on_residual(problem, after, self.tol, self.rtol)
 
 
 def batch_residual(problem: Problem, state: State, b: int, rng: np.random.Generator) -> Floats:
     """The residual on b random rows, zero on the others: what X^T r then needs is those rows of X."""
     n = problem.design.shape[0]
     rows = rng.choice(n, size=min(b, n), replace=False)
-    r = np.zeros((n, *problem.targets))
+    r = np.zeros((n, *problem.target_shape))
     r[rows] = problem.residual(state.z)[rows]
     return r
 
 
-def batch_work(problem: Problem, steps: int, b: int) -> tuple[int, int]:
+def batch_queries(problem: Problem, steps: int, b: int) -> tuple[int, int]:
     """Selections, in full readings of X, and all columns: a batch is cheap and unlike the last one."""
     n, d = problem.design.shape
     return max(1, steps * min(b, n) // n), d

@@ -14,9 +14,10 @@ import numpy as np
 
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status, empty_state
+from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
-from skpursuit.solvers.base import Asks, Solver, residual_status
-from skpursuit.solvers.cosamp import pruned
+from skpursuit.solvers.base import Solver, stop_on_residual
+from skpursuit.solvers.cosamp import fit_and_prune
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,17 @@ class SubspacePursuit(Solver):
     1.0
     """
 
-    asks_many: ClassVar[bool] = True
-    has_sparsity: ClassVar[bool] = True
-    can_ridge: ClassVar[bool] = True
-    quadratic_only: ClassVar[bool] = True
+    selects_many: ClassVar[bool] = True
+    takes_sparsity: ClassVar[bool] = True
+    supports_ridge: ClassVar[bool] = True
+    squared_loss_only: ClassVar[bool] = True
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     rtol: float | None = None
     max_iter: int = 100
     ridge: float = 0.0
 
-    def work(self, problem: Problem) -> tuple[int, int]:
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few steps settle it; each visits k columns, many of them again."""
         return min(self.max_iter, 4), min(2 * self.sparsity(problem), problem.design.shape[1])
 
@@ -67,17 +68,19 @@ class SubspacePursuit(Solver):
         if not problem.quadratic:
             raise ValueError("SubspacePursuit is least squares; use GraSP for other losses than squared")
         self._check_sparsity(problem)
-        return residual_status(problem, empty_state(problem), self.tol, self.rtol)
+        return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
-    def step(self, problem: Problem, state: State, select: Asks, rng: np.random.Generator) -> State:
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
         k, r = self.sparsity(problem), problem.residual(state.z)
         # The support is merged anyway, so nothing is lost by excluding it.
-        query = Query(r, k, problem.score, exclude=state.support, rng=rng, at=state, ordered=False)
+        query = Query(r, k, problem.score, exclude=state.support, rng=rng, state=state, ordered=False)
         found = select(query).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
-        after = pruned(problem, state, np.union1d(state.support, found), k, refit=True)
-        values = [problem.penalised(one.objective, one.support, one.coef) for one in (after, state)]
+        after = fit_and_prune(problem, state, np.union1d(state.support, found), k, refit=True)
+        values = [problem.penalized_objective(one.objective, one.support, one.coef) for one in (after, state)]
         if not values[0] < values[1]:
             return replace(state, status=Status.STALLED)
-        return residual_status(problem, after, self.tol, self.rtol)
+        return stop_on_residual(problem, after, self.tol, self.rtol)

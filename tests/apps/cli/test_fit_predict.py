@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import skpursuit
-from skpursuit import _files
+from skpursuit import _atomic_files as _files
 from skpursuit.apps.cli import main
 from skpursuit.apps.cli.program import Output
 

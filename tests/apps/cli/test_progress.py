@@ -8,7 +8,7 @@ import pytest
 
 from skpursuit.apps.cli.program import Output
 from skpursuit.apps.cli.progress_bar import ProgressBar, format_duration
-from skpursuit.data.progress import current
+from skpursuit.progress import current_monitor
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_what_the_library_counts_is_shown():
     with ProgressBar(Output(quiet=True)) as meter, meter.watching():
         meter("fitting", None)
         assert meter.line() == "fitting: working, 0 s"
-        current().expect(8)
-        current().count(2)
+        current_monitor().set_total(8)
+        current_monitor().advance_by(2)
         meter.began -= 10
         assert meter.line() == "fitting: 25%, 10 s, about 30 s left"
         meter("refit 1 of 50", 0.0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpursuit import _files
+from skpursuit import _atomic_files as _files
 from skpursuit.apps.models import model_file
 from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
 from skpursuit.apps.tables import (
@@ -284,7 +284,7 @@ def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path, saved):
 
 def test_what_is_prepared_and_not_put_leaves_nothing(saved):
     before = saved.read_bytes()
-    with _files.prepared(saved, "new"):
+    with _files.staged_write(saved, "new"):
         assert len(os.listdir(saved.parent)) == 3
     assert saved.read_bytes() == before
     assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]

@@ -139,10 +139,10 @@ def test_what_unpacks_to_more_than_is_free_is_refused(tmp_path, monkeypatch, nam
     LARGE[name](tmp_path / name)
     told = []
     monkeypatch.setattr(columns, "LARGE_TABLE_BYTES", 2e6)
-    monkeypatch.setattr(columns, "free_memory", lambda: 5e6)
+    monkeypatch.setattr(columns, "available_memory", lambda: 5e6)
     read_columns(tmp_path / name, ReadOptions(notify=told.append))
     assert [sentence for sentence in told if sentence.startswith("it unpacks to 0.0 GB, which")] == told[:1]
-    monkeypatch.setattr(columns, "free_memory", lambda: 1e6)
+    monkeypatch.setattr(columns, "available_memory", lambda: 1e6)
     words = r"unpacks to 0\.0 GB at least, and 0\.0 GB of memory are free; leave out"
     with pytest.raises(TableError, match=words):
         read_columns(tmp_path / name)

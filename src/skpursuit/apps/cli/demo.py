@@ -16,7 +16,7 @@ from skpursuit.apps.cli.program import InputError, Output, command, format_table
 from skpursuit.apps.cli.progress_bar import ProgressBar
 
 DEMO_SELECTORS = (
-    "exact", "auto", "certified", "sketch", "halving", "halving-random", "greedy", "importance", "uniform",
+    "exact", "auto", "certified", "quantized", "halving", "halving-random", "greedy", "importance", "uniform",
     "gram", "reject",
 )  # fmt: skip
 REJECT_BUDGET = 0.005  # at its default of 0.2 it alone would take minutes

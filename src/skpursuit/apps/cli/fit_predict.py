@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skpursuit._files import FileError
+from skpursuit._atomic_files import FileError
 from skpursuit.apps.cli.program import InputError, Output, check_input, check_outputs, command, write_files
 from skpursuit.apps.cli.progress_bar import ProgressBar
 

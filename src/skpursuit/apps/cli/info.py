@@ -27,7 +27,7 @@ def machine_info() -> dict[str, Any]:
     import numpy as np
     from threadpoolctl import threadpool_info
 
-    from skpursuit.kernels.products import BEST
+    from skpursuit.kernels.code_products import DEFAULT_ISA
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
     blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
@@ -40,7 +40,7 @@ def machine_info() -> dict[str, Any]:
         "python": platform.python_version(),
         **{name: installed_version(name) or "unknown" for name in PACKAGES},
         "blas": ", ".join(sorted(blas)) or "unknown",
-        "products": f"{BEST} (of bytes, by certified selection)",
+        "products": f"{DEFAULT_ISA} (of bytes, by certified selection)",
     }
 
 
@@ -77,7 +77,7 @@ def total_memory() -> int | None:
 def info(out: Output) -> None:
     """Show versions, machine, optional packages, solvers, selectors and losses: what a bug report needs."""
     from skpursuit.problem.losses import LOSSES
-    from skpursuit.selectors import NAMES
+    from skpursuit.selectors import SELECTORS
     from skpursuit.solvers import SOLVERS
 
     extras = {
@@ -85,7 +85,7 @@ def info(out: Output) -> None:
         for name, extra in EXTRAS.items()
     }
     facts: dict[str, Any] = {**machine_info(), **extras}
-    for kind, names in (("solvers", SOLVERS), ("selectors", NAMES), ("losses", LOSSES)):
+    for kind, names in (("solvers", SOLVERS), ("selectors", SELECTORS), ("losses", LOSSES)):
         facts[kind] = ", ".join(names)
     facts["skpursuit"] = __version__
     for name, value in facts.items():

@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from skpursuit import __version__
-from skpursuit._files import FileError, prepared
+from skpursuit._atomic_files import FileError, staged_write
 from skpursuit._text import one_line
 
 EXAMPLES = """\b
@@ -240,7 +240,7 @@ def write_files(files: Iterable[tuple[Path, str, str | bytes]]) -> None:
         ready = []
         for path, option, content in files:
             with _writing(path, option):
-                ready.append((path, option, stack.enter_context(prepared(path, content))))
+                ready.append((path, option, stack.enter_context(staged_write(path, content))))
         for path, option, put in ready:
             with _writing(path, option):
                 put()

@@ -47,9 +47,9 @@ class ProgressBar:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Listen to what the library counts, and have it say nothing by itself."""
-        from skpursuit.data.progress import watching
+        from skpursuit.progress import monitoring
 
-        with watching("", verbose=False) as self.watch:
+        with monitoring("", verbose=False) as self.watch:
             yield
 
     def __call__(self, words: str, share: float | None) -> None:

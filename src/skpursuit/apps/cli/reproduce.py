@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from skpursuit._files import FileError
+from skpursuit._atomic_files import FileError
 from skpursuit.apps.cli import info
 from skpursuit.apps.cli.program import InputError, Output, check_outputs, command, write_files
 from skpursuit.apps.cli.progress_bar import ProgressBar

@@ -45,7 +45,7 @@ from skpursuit.apps.tables.encoding import extract_target, unknown_names
 from skpursuit.apps.tables.errors import TableProblem, attach_path, raise_problems
 from skpursuit.apps.tables.infer_kinds import infer_kinds
 from skpursuit.apps.tables.readers import columns_with_nulls, parquet_types
-from skpursuit.data.parquet_source import is_numeric
+from skpursuit.data.disk.parquet_source import is_numeric
 
 MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as many
 

@@ -30,7 +30,7 @@ from skpursuit.apps.tables import EncodedTable
 from skpursuit.apps.tables.errors import TableProblem, attach_path
 from skpursuit.apps.tables.parsing import BOOLEAN_WORDS
 from skpursuit.problem.losses import LOSSES
-from skpursuit.selectors import NAMES
+from skpursuit.selectors import SELECTORS
 from skpursuit.solvers import solver_names
 
 MIN_ROWS = 10
@@ -242,8 +242,8 @@ def resolve_options(y: np.ndarray, features: int, options: FitOptions) -> FitOpt
     task = task_of(y) if options.task == "auto" else options.task
     k = options.k and min(options.k, features)
     options = replace(options, task=task, loss=options.loss or losses_of(task)[0], k=k)
-    able = ["auto", *solver_names(lambda kind: kind.has_sparsity)]
-    for option, names in (("selector", NAMES), ("solver", able), ("loss", losses_of(options.task))):
+    able = ["auto", *solver_names(lambda kind: kind.takes_sparsity)]
+    for option, names in (("selector", SELECTORS), ("solver", able), ("loss", losses_of(options.task))):
         if (given := getattr(options, option)) not in names:
             raise TableProblem(f"unknown {option}", given=given, names=", ".join(names))
     if len(y) < MIN_ROWS:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from skpursuit._files import FileError, write_atomically
+from skpursuit._atomic_files import FileError, write_atomically
 from skpursuit._text import one_line
 from skpursuit.apps.tables import EncodedTable, TableEncoding
 from skpursuit.apps.tables.errors import TableProblem

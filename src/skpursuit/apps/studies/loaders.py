@@ -11,7 +11,8 @@ import numpy as np
 import scipy.io
 from scipy.sparse import csr_array
 
-from ..._files import FileError
+from skpursuit._atomic_files import FileError
+
 from ..tables import ReadOptions, read_columns
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 import skpursuit
-from skpursuit._files import FileError
-from skpursuit.numerics.estimate import Estimate
+from skpursuit._atomic_files import FileError
+from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.selectors import Query, Selection, Selector, as_selector
-from skpursuit.selectors.base import Bound
-from skpursuit.selectors.greedy import empty_sums
-from skpursuit.selectors.query import Expect
-from skpursuit.selectors.settle import settle
+from skpursuit.selectors.base import BoundSelector
+from skpursuit.selectors.query import Workload
+from skpursuit.selectors.row_sampling import zero_gradient
+from skpursuit.selectors.top_k import resolve_top_k
 
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
@@ -40,15 +40,15 @@ class MethodError(FileError):
 class RowExact(Selector):
     """X^T r as the paper's own baseline computes it: row after row. Rows with r_i = 0 are left out."""
 
-    def bind(self, design: Any, expect: Expect) -> Bound:
-        design.prepare("rows")
-        return Bound(self, design)
+    def bind(self, design: Any, expect: Workload) -> BoundSelector:
+        design.prepare_access("rows")
+        return BoundSelector(self, design)
 
     def find(self, design: Any, query: Query) -> Selection:
-        sums = empty_sums(design, query.r)
+        sums = zero_gradient(design, query.r)
         rows = np.flatnonzero(query.r if query.r.ndim == 1 else query.r.any(axis=1))
         design.add_rows(rows, query.r[rows], sums)
-        return settle(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
+        return resolve_top_k(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
 
 
 class FixedIterationCoSaMP(skpursuit.CoSaMP):

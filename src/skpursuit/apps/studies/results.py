@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..._files import FileError, write_atomically
+from skpursuit._atomic_files import FileError, write_atomically
 
 try:
     import fcntl

@@ -15,8 +15,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ...data.file_source import is_folder_of
-from ...data.parquet_source import ENDINGS
+from skpursuit.data.disk.npy_source import is_folder_of
+from skpursuit.data.disk.parquet_source import ENDINGS
+
 from .columns import RawColumn, RawTable, ReadOptions
 from .delimited import read_delimited
 from .encoding import EncodedTable, TableEncoding, fit_encoding

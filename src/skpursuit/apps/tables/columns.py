@@ -19,7 +19,8 @@ import pyarrow
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from ...data.memory import free_memory
+from skpursuit.data.memory_budget import available_memory
+
 from . import parsing
 from .errors import TableProblem, quote
 
@@ -50,7 +51,7 @@ class ReadOptions:
 
     def check_room(self, nbytes: float, tell: bool = True) -> None:
         """Refuse what a file unpacks to where there is not so much memory, and tell it where it is much."""
-        if nbytes > (free := free_memory()):
+        if nbytes > (free := available_memory()):
             raise TableProblem("too large", size=nbytes / 1e9, free=free / 1e9)
         if tell and nbytes > LARGE_TABLE_BYTES:
             self.notify(f"it unpacks to {nbytes / 1e9:.1f} GB, which takes its time")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from ..._files import FileError
+from skpursuit._atomic_files import FileError
 
 MAX_PROBLEMS_SHOWN = 10  # problems; a wholly wrong file has one per cell
 PROBLEMS: dict[str, dict[str, Any]] = tomllib.loads(

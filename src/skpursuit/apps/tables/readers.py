@@ -26,8 +26,9 @@ from scipy.io.arff import loadarff
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
-from ...data.file_source import pieces
-from ...data.parquet_source import ENDINGS, row_indexes
+from skpursuit.data.disk.npy_source import list_data_files
+from skpursuit.data.disk.parquet_source import ENDINGS, row_indexes
+
 from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
@@ -101,7 +102,7 @@ def columns_with_nulls(path: Path) -> set[str]:
 
 def parquet_files(path: Path) -> list[Path]:
     """Return the file itself, or those of a folder."""
-    return list(map(Path, pieces(path, *ENDINGS))) if path.is_dir() else [path]
+    return list(map(Path, list_data_files(path, *ENDINGS))) if path.is_dir() else [path]
 
 
 @contextlib.contextmanager

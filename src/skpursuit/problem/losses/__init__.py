@@ -8,7 +8,7 @@ it may give; a new loss is one file and one line in `LOSSES`.
 
 from __future__ import annotations
 
-from skpursuit.problem.losses.base import NEEDED, Loss, UserLoss
+from skpursuit.problem.losses.base import REQUIRED_METHODS, Loss, UserLoss
 from skpursuit.problem.losses.gamma import Gamma
 from skpursuit.problem.losses.huber import Huber
 from skpursuit.problem.losses.logistic import Logistic
@@ -58,7 +58,7 @@ def as_loss(loss: str | Loss) -> Loss:
         raise TypeError(
             f"loss must be a name or an object, got the class {loss.__name__}: write {loss.__name__}()"
         )
-    missing = [name for name in NEEDED if not callable(getattr(loss, name, None))]
+    missing = [name for name in REQUIRED_METHODS if not callable(getattr(loss, name, None))]
     if missing:
         raise TypeError(f"{type(loss).__name__} object is no loss: it lacks {', '.join(missing)}")
     return UserLoss(loss)

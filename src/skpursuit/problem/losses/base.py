@@ -12,9 +12,9 @@ from typing import Protocol
 
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.targets import Array, finite_targets
+from skpursuit.problem.targets import AnyArray, finite_targets
 
-NEEDED = ("value", "residual", "curvature")
+REQUIRED_METHODS = ("value", "residual", "curvature")
 
 
 class Loss(ABC):
@@ -25,46 +25,46 @@ class Loss(ABC):
     couples_targets: bool = False  # the loss of a sample depends on several predictions at once
     gives_probability: bool = False  # predictions stand for probabilities of classes
     predicts_targets: bool = False  # predictions have the units of y, and a perfect one is y itself
-    positive_targets: bool = False  # targets must not be negative
-    by_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
+    nonnegative_targets: bool = False  # targets must not be negative
+    prefers_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
     @abstractmethod
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Loss of each prediction."""
 
     @abstractmethod
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Slope of the loss in z."""
 
     @abstractmethod
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Second derivative of the loss in z."""
 
-    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Value, residual and curvature; a loss overrides it where they share work."""
         return self.value(y, z), self.residual(y, z), self.curvature(y, z)
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
         return finite_targets(y)
 
-    def resolved(self, y: Array) -> Loss:
+    def resolved(self, y: AnyArray) -> Loss:
         """The loss with the parameters that were left to the targets y; folds share that of all samples."""
         return self
 
-    def outputs(self, y: Array) -> tuple[int, ...]:
+    def prediction_shape(self, y: AnyArray) -> tuple[int, ...]:
         """Trailing shape of the predictions for targets y: () for one target, (m,) for several."""
         return y.shape[1:]
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: AnyArray) -> AnyArray:
         """The expected target at prediction z."""
         return z
 
-    def probability(self, z: Array) -> Array:
+    def probability(self, z: AnyArray) -> AnyArray:
         """Probability of the label +1 at prediction z, where the loss `gives_probability`."""
         raise TypeError(f"{self!r} defines no probability of the label +1")
 
-    def probabilities(self, z: Array) -> Array:
+    def probabilities(self, z: AnyArray) -> AnyArray:
         """Probabilities of all classes, one row for each sample, where the loss `couples_targets`."""
         raise TypeError(f"{self!r} defines no probabilities of several classes")
 
@@ -76,7 +76,7 @@ class Loss(ABC):
         """The loss of one of several targets."""
         return self
 
-    def majorant(self, y: Array, z: Array) -> Array | None:
+    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray | None:
         """Curvature of a parabola that touches the loss at z and lies above it; None where it has none."""
         return None
 
@@ -84,9 +84,9 @@ class Loss(ABC):
 class Differentiable(Protocol):
     """What the object of a user's own loss must give; see `Loss`."""
 
-    def value(self, y: Array, z: Array) -> Array: ...
-    def residual(self, y: Array, z: Array) -> Array: ...
-    def curvature(self, y: Array, z: Array) -> Array: ...
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
 
 
 class UserLoss(Loss):
@@ -103,11 +103,11 @@ class UserLoss(Loss):
     def __repr__(self) -> str:
         return f"UserLoss({self.loss!r})"
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         return self.loss.value(y, z)
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         return self.loss.residual(y, z)
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         return self.loss.curvature(y, z)

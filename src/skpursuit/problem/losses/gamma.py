@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array, finite_targets
+from skpursuit.problem.targets import AnyArray, finite_targets
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Gamma(Loss):
     2.0
     """
 
-    positive_targets = True
+    nonnegative_targets = True
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(t) - 1 - t with t = log(y) - z."""
         t = np.log(y) - z
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -37,24 +37,24 @@ class Gamma(Loss):
             near = 0.5 * t * t * (1 + t / 3 * (1 + t / 4 * (1 + t / 5 * (1 + t / 6))))
             return np.where(np.abs(t) < 1e-2, near, np.expm1(t) - t)
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """1 - y exp(-z)."""
         with np.errstate(over="ignore", under="ignore"):
             return -np.expm1(np.log(y) - z)
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Ratio y exp(-z)."""
         with np.errstate(over="ignore", under="ignore"):
             return np.exp(np.log(y) - z)
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as a float array; ValueError unless finite and > 0."""
         checked = finite_targets(y)
         if checked.size and checked.min() <= 0:
             raise ValueError(f"Gamma loss needs targets > 0, got {checked.min():g}; use 'tweedie' for zeros")
         return checked
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: AnyArray) -> AnyArray:
         """The expected target, exp(z); infinity where it overflows."""
         with np.errstate(over="ignore"):
             return np.exp(z)

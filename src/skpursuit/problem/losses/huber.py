@@ -8,7 +8,7 @@ import numpy as np
 
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array
+from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -30,32 +30,32 @@ class Huber(Loss):
         # A NumPy scalar would turn float32 predictions into float64.
         object.__setattr__(self, "delta", float(self.delta))
 
-    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Value, residual and curvature from one difference."""
         with np.errstate(over="ignore", under="ignore"):
             r = z - y
             c = np.clip(r, -self.delta, self.delta)
             return c * (r - 0.5 * c), c, (c == r).astype(r.dtype)
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """With a = |z - y| and c = min(a, delta): c (a - c / 2)."""
         with np.errstate(over="ignore", under="ignore"):
             a = np.abs(z - y)
             c = np.minimum(a, self.delta)
             return c * (a - 0.5 * c)
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Slope z - y, clipped to [-delta, delta]."""
         with np.errstate(over="ignore"):
             return np.clip(z - y, -self.delta, self.delta)
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """One where |z - y| <= delta, else zero."""
         with np.errstate(over="ignore"):
             r = z - y
         return (np.abs(r) <= self.delta).astype(r.dtype)
 
-    def majorant(self, y: Array, z: Array) -> Array:
+    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""
         with np.errstate(over="ignore"):
             return self.delta / np.maximum(np.abs(z - y), self.delta)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.losses.multinomial import Multinomial
-from skpursuit.problem.targets import Array, finite_targets
+from skpursuit.problem.targets import AnyArray, finite_targets
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Logistic(Loss):
 
     smoothness = 0.25
     gives_probability = True
-    by_blocks = True
+    prefers_blocks = True
 
-    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Value, residual and curvature from one exponential, exp(-|z|), which cannot overflow."""
         with np.errstate(under="ignore"):
             margin = y * z
@@ -29,31 +29,31 @@ class Logistic(Loss):
             residual = -y * (np.where(margin > 0, e, 1) / more)
             return np.maximum(-margin, 0) + np.log1p(e), residual, e / np.square(more)
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""
         with np.errstate(under="ignore"):
             margin = y * z
-            value: Array = np.maximum(-margin, 0) + np.log1p(np.exp(-np.abs(margin)))
+            value: AnyArray = np.maximum(-margin, 0) + np.log1p(np.exp(-np.abs(margin)))
             return value
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """-y / (1 + exp(y z))."""
         with np.errstate(under="ignore"):
             margin = y * z
             e = np.exp(-np.abs(margin))
-            slope: Array = -y * (np.where(margin > 0, e, 1) / (1 + e))
+            slope: AnyArray = -y * (np.where(margin > 0, e, 1) / (1 + e))
             return slope
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(-|z|) / (1 + exp(-|z|))^2."""
         return self.derivatives(y, z)[2]
 
-    def majorant(self, y: Array, z: Array) -> Array:
+    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
-        half: Array = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        half: AnyArray = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
         return np.tanh(half) / (4 * half)
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as a float array; ValueError unless every label is -1 or +1."""
         checked = finite_targets(y)
         wrong = checked[np.abs(checked) != 1]
@@ -61,7 +61,7 @@ class Logistic(Loss):
             raise ValueError(f"logistic loss needs labels -1 and +1, got {wrong.flat[0]:g}")
         return checked
 
-    def probability(self, z: Array) -> Array:
+    def probability(self, z: AnyArray) -> AnyArray:
         """Chance of the label +1, 1 / (1 + exp(-z))."""
         e = np.exp(-np.abs(z))
         return np.where(z >= 0, 1.0, e) / (1.0 + e)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array, finite_targets
+from skpursuit.problem.targets import AnyArray, finite_targets
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class Multinomial(Loss):
     smoothness = 0.5
     couples_targets = True
     gives_probability = True
-    by_blocks = True
+    prefers_blocks = True
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
         _, others, distance = self._shifted(z)
         return distance[np.asarray(y, np.intp), np.arange(len(z))] + np.log1p(others)
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Class probabilities minus the indicator of y, shape (n, K)."""
         e, others, _ = self._shifted(z)
         rows, y, total = np.arange(len(z)), np.asarray(y, np.intp), 1 + others
@@ -40,23 +40,23 @@ class Multinomial(Loss):
         r[y, rows] = -e.sum(axis=0) / total
         return r.T
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Diagonal of the Hessian of each row, p_k (1 - p_k), shape (n, K)."""
         e, others, distance = self._shifted(z)
         total = 1 + others
         with np.errstate(under="ignore"):
             return (e * np.where(distance == 0, others, total - e) / np.square(total)).T
 
-    def probabilities(self, z: Array) -> Array:
+    def probabilities(self, z: AnyArray) -> AnyArray:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
         e, others, _ = self._shifted(z)
         return (e / (1 + others)).T
 
-    def outputs(self, y: Array) -> tuple[int, ...]:
+    def prediction_shape(self, y: AnyArray) -> tuple[int, ...]:
         """Trailing shape (K,) of the predictions for these labels."""
         return (int(np.max(y)) + 1,)
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as an integer array; ValueError unless it is a vector of whole numbers >= 0."""
         checked = finite_targets(y)
         if checked.ndim != 1:
@@ -66,7 +66,7 @@ class Multinomial(Loss):
         return checked.astype(np.intp)
 
     @staticmethod
-    def _shifted(z: Array) -> tuple[Array, Array, Array]:
+    def _shifted(z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """exp(z - max), the sum of all but one of the largest of them, and max - z; classes in rows.
 
         Sums over few classes are fast across rows, slow along them.

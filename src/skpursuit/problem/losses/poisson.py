@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array, finite_targets
+from skpursuit.problem.targets import AnyArray, finite_targets
 
 # log(2) in two parts. The first has 32 significant bits, so that its product with a binary exponent is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42feep-1")
@@ -27,10 +27,10 @@ class Poisson(Loss):
     and y cancel: there one ulp of z changes them by an unbounded relative amount.
     """
 
-    positive_targets = True
-    by_blocks = True
+    nonnegative_targets = True
+    prefers_blocks = True
 
-    def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Value, residual and curvature from one exponential and one logarithm."""
         y, z, dtype = _in_double(y, z)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -40,11 +40,11 @@ class Poisson(Loss):
             residual = np.where(near, y * np.expm1(clipped), e - y)
             return value.astype(dtype), residual.astype(dtype), (e + 0 * y).astype(dtype)
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(z) - y z + (y log y - y)."""
         return self.derivatives(y, z)[0]
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(z) - y."""
         y, z, dtype = _in_double(y, z)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -52,25 +52,25 @@ class Poisson(Loss):
             near = y * np.expm1(np.clip(u, -1, 1))
             return np.where((np.abs(u) < 1) & (y > 0), near, np.exp(z) - y).astype(dtype)
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(z)."""
         with np.errstate(over="ignore", under="ignore"):
             return np.exp(z + np.zeros_like(y))
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as a float array; ValueError unless finite and >= 0."""
         checked = finite_targets(y)
         if checked.size and checked.min() < 0:
             raise ValueError(f"Poisson loss needs targets >= 0, got {checked.min():g}")
         return checked
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: AnyArray) -> AnyArray:
         """The expected target, exp(z); infinity where it overflows."""
         with np.errstate(over="ignore"):
             return np.exp(z)
 
     @staticmethod
-    def _log_ratio(y: Array, z: Array) -> Array:
+    def _log_ratio(y: AnyArray, z: AnyArray) -> AnyArray:
         """Difference z - log(y), without losing what z and log(y) have in common; z itself where y = 0.
 
         With y = m 2^e the difference z - e log(2) is taken first, in two parts, and |log(m)| <= log(2) / 2
@@ -79,16 +79,16 @@ class Poisson(Loss):
         m, e = np.frexp(np.where(y > 0, y, 1))
         low = m < np.sqrt(0.5)
         m, e = np.where(low, 2 * m, m), e - low
-        rest: Array = (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
+        rest: AnyArray = (z - e * _LN2_HIGH) - (e * _LN2_LOW + np.log(m))
         return rest
 
 
-def _in_double(y: Array, z: Array) -> tuple[Array, Array, np.dtype[Any]]:
+def _in_double(y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, np.dtype[Any]]:
     """Both as float64, and the dtype that the result is to have."""
     return np.asarray(y, np.float64), np.asarray(z, np.float64), np.result_type(y, z, np.float32)
 
 
-def _exp_minus_line(u: Array) -> Array:
+def _exp_minus_line(u: AnyArray) -> AnyArray:
     """exp(u) - 1 - u for |u| <= 1 by its series, which does not cancel."""
     t = np.ones_like(u)
     for k in range(19, 2, -1):

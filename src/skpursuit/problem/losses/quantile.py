@@ -14,7 +14,7 @@ import numpy as np
 
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array
+from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Quantile(Loss):
                 check_number(name, getattr(self, name), allowed)
                 object.__setattr__(self, name, float(getattr(self, name)))  # NumPy's would widen float32
 
-    def resolved(self, y: Array) -> Quantile:
+    def resolved(self, y: AnyArray) -> Quantile:
         """Return the loss with a width, its own or that which targets y give it."""
         return replace(self, width=self._width_for(y))
 
-    def _width_for(self, y: Array) -> float:
+    def _width_for(self, y: AnyArray) -> float:
         if self.width is not None:
             return self.width
         y = 1e-3 * np.atleast_1d(np.asarray(y, dtype=np.float64))
@@ -68,26 +68,26 @@ class Quantile(Loss):
         """The curvature of the parabola."""
         return None if self.width is None else 1.0 / self.width
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """With r = z - y and s its slope: s (r - s width / 2)."""
         width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
             slope = np.clip((z - y) / width, -self.level, 1 - self.level)
             return slope * ((z - y) - 0.5 * width * slope)
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Slope (z - y) / width, clipped to [-level, 1 - level]."""
         with np.errstate(over="ignore", under="ignore"):
             return np.clip((z - y) / self._width_for(y), -self.level, 1 - self.level)
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """1 / width on the parabola, else zero."""
         width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
             r = (z - y) / width
         return np.where((r >= -self.level) & (r <= 1 - self.level), 1.0 / width, 0.0).astype(r.dtype)
 
-    def majorant(self, y: Array, z: Array) -> Array:
+    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
 
         With s the steepness of the line at z it is 1 / (2 |z - y| + (1 - 2 s) width), at most 1 / width.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import Array
+from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class Squared(Loss):
     quadratic = True
     predicts_targets = True
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """(y - z)^2 / 2."""
         with np.errstate(over="ignore", under="ignore"):
             r = z - y
             return 0.5 * r * r
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Slope z - y."""
         return z - y
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """One everywhere."""
         return np.ones_like(z - y)

@@ -11,7 +11,7 @@ from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.losses.gamma import Gamma
 from skpursuit.problem.losses.poisson import Poisson
-from skpursuit.problem.targets import Array
+from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Tweedie(Loss):
     """
 
     power: float = 1.5
-    positive_targets = True
-    by_blocks = True
+    nonnegative_targets = True
+    prefers_blocks = True
 
     def __post_init__(self) -> None:
         check_number("power", self.power, "[1, 2]")
@@ -46,42 +46,42 @@ class Tweedie(Loss):
         """The loss at an end of the range, where the formula has a limit."""
         return {1.0: Poisson(), 2.0: Gamma()}.get(self.power)
 
-    def value(self, y: Array, z: Array) -> Array:
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """With a = 2 - power and b = power - 1: exp(a z) / a + y exp(-b z) / b - y^a / (a b)."""
         if self._end is not None:
             return self._end.value(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            value: Array = np.exp(a * z) / a + _times(y, np.exp(-b * z)) / b - y**a / (a * b)
+            value: AnyArray = np.exp(a * z) / a + _times(y, np.exp(-b * z)) / b - y**a / (a * b)
             return value
 
-    def residual(self, y: Array, z: Array) -> Array:
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """exp(a z) - y exp(-b z)."""
         if self._end is not None:
             return self._end.residual(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            slope: Array = np.exp(a * z) - _times(y, np.exp(-b * z))
+            slope: AnyArray = np.exp(a * z) - _times(y, np.exp(-b * z))
             return slope
 
-    def curvature(self, y: Array, z: Array) -> Array:
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """A exp(a z) + b y exp(-b z)."""
         if self._end is not None:
             return self._end.curvature(y, z)
         a, b = 2 - self.power, self.power - 1
         with np.errstate(over="ignore", under="ignore"):
-            curvature: Array = a * np.exp(a * z) + b * _times(y, np.exp(-b * z))
+            curvature: AnyArray = a * np.exp(a * z) + b * _times(y, np.exp(-b * z))
             return curvature
 
-    def check_targets(self, y: ArrayLike) -> Array:
+    def check_targets(self, y: ArrayLike) -> AnyArray:
         """Return y as a float array; ValueError unless finite and >= 0, or > 0 for power 2."""
         return (Gamma() if self.power == 2.0 else Poisson()).check_targets(y)
 
-    def mean(self, z: Array) -> Array:
+    def mean(self, z: AnyArray) -> AnyArray:
         """The expected target, exp(z); infinity where it overflows."""
         return Gamma().mean(z)
 
 
-def _times(y: Array, factor: Array) -> Array:
+def _times(y: AnyArray, factor: AnyArray) -> AnyArray:
     """The product, zero where y is, whatever the factor."""
     return np.where(y > 0, y, 0) * np.where(y > 0, factor, 0)

@@ -1,0 +1,55 @@
+"""How a design notices that its X was changed in place.
+
+A design keeps norms, codes and columns of X, which are worthless once the caller writes to X. To compare all
+entries would cost as much as what is kept. So one entry of every row and one of every column is remembered,
+at positions that the shape fixes, and read again when the design is used again. That notices a row, a column
+or a matrix that was written anew; a change of a few single entries, it most likely does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.numerics.arrays import Indices
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
+
+
+class ChangeDetector:
+    """Entries of arrays as they were, by their positions."""
+
+    def __init__(self, samples: list[tuple[np.ndarray, Any]]) -> None:
+        self.samples = [(array, at, np.array(array[at])) for array, at in samples]
+
+    def compare(self) -> None:
+        """Raise ValueError if one of the entries is another number now."""
+        if not all(np.array_equal(array[at], before, equal_nan=True) for array, at, before in self.samples):
+            raise ValueError(
+                "X was changed in place after its design was made; make a new design of it: as_design(X)"
+            )
+
+
+def of_array(X: np.ndarray) -> tuple[np.ndarray, Any]:
+    """One entry of every row and of every column."""
+    n, d = X.shape
+    return X, (
+        np.append(np.arange(n), scattered_indices(d, n)),
+        np.append(scattered_indices(n, d), np.arange(d)),
+    )
+
+
+def of_sparse(matrix: Any) -> list[tuple[np.ndarray, Any]]:
+    """One stored entry of every line and of every index of a CSR or CSC array, and where its lines end."""
+    counts, last = np.diff(matrix.indptr), np.full(max(matrix.shape), -1)
+    last[matrix.indices] = np.arange(len(matrix.indices))
+    filled = np.flatnonzero(counts)
+    some = matrix.indptr[filled] + scattered_indices(len(filled), 2**31) % counts[filled]
+    at = np.append(some, last[last >= 0])
+    return [(matrix.data, at), (matrix.indices, at), (matrix.indptr, slice(None))]
+
+
+def scattered_indices(count: int, size: int) -> Indices:
+    """`count` numbers below `size`, spread evenly."""
+    return ((np.arange(count, dtype=np.uint64) * GOLDEN >> np.uint64(32)) % np.uint64(size)).astype(np.intp)

@@ -1,0 +1,1 @@
+"""X on a Dask cluster: tiles and codes stay on the workers."""

@@ -1,0 +1,259 @@
+"""X in the chunks of a Dask array: tiles, and what is kept of them, stay on the workers.
+
+A tile is one task. It joins some chunks of the array, cut so that row edges lie at multiples of 512; which
+chunks, the array alone decides, so that any number of workers gives the same bits. What is kept of a tile
+(its codes) is one more task, made of the tile. All are ordinary tasks: when a worker dies, the scheduler
+makes what was on it again, from the chunks, by the same functions and so to the same bits.
+
+A verb of the store is one trip (`dask_cluster.py`): one task for each tile that is needed, with its part of
+the residual in it, and small results. The driver holds vectors of n or d numbers and a bounded cache of
+columns. Where X fits in the memory of the workers, tiles are kept there; otherwise they are made of their
+chunks whenever they are asked for, and only codes are kept.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count, pairwise
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skpursuit.data.array_source import checked_array
+from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.cluster.dask_client import Cluster, Graph
+from skpursuit.data.dense_tile import DenseTile, is_by_columns
+from skpursuit.data.memory_budget import MemoryBudget
+from skpursuit.data.read_counter import ReadCounter
+from skpursuit.data.store import (
+    Arguments,
+    ReadCosts,
+    TilePosition,
+    TileStore,
+    TileTransform,
+    call,
+    no_arguments,
+)
+from skpursuit.data.tile import Tile
+from skpursuit.numerics.sums import BLOCK_ROWS
+
+TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
+TILES = 128  # about as many tiles a large X is joined to
+MAX_JOINED_COLUMNS = 4096  # columns up to which chunks beside each other are joined
+COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
+ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = (
+    0.02,
+    0.0025,
+    1 / 225e6,
+)  # seconds of a trip, of each of its tasks, and of a byte sent
+
+
+class ChunkSlice(NamedTuple):
+    """What a tile takes of a chunk along one axis: its number, its size, and which part of it."""
+
+    chunk: int
+    size: int
+    part: slice
+
+
+class DaskStore(TileStore):
+    """Tiles on the workers of a Dask cluster, or made by Dask in this process.
+
+    Parameters
+    ----------
+    X : dask.array.Array of two dimensions, with known chunks
+    names : list of str, optional
+        Of the columns.
+    limit : MemoryLimit
+        Of the driver.
+    """
+
+    in_memory = False
+
+    def __init__(self, X: Any, names: list[str] | None, limit: MemoryBudget) -> None:
+        self.memory_budget, self.cluster = limit, Cluster()
+        self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
+        self._numbers = count()
+        edges = tile_edges(X.chunks, X.dtype.itemsize)
+        self.graph, self.tiles = self._tasks(X, edges)
+        self._made: dict[TileTransform, Graph] = {}
+        super().__init__(self._blank_grid(edges))
+        self.names = names
+        whole = self.cost()[1]
+        trip = (
+            ROUND_TRIP_SECONDS + TASK_SECONDS * len(self.places) + SEND_SECONDS_PER_BYTE * 8 * self.shape[0]
+        )
+        self.read_costs = ReadCosts(trip / max(1, whole), whole, whole)
+        if whole <= self.cluster.persistable_bytes():
+            self.graph = self.cluster.persist(self.graph, self.tiles)
+
+    def new_caches(self) -> Caches:
+        room = min(COLUMN_BYTES, self.memory_budget.columns)
+        return Caches(columns=ColumnCache(room), gram_columns=ColumnCache(self.memory_budget.product_bytes))
+
+    def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
+        """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""
+        given, tasks = X.__dask_graph__(), dict[Any, Any]()
+        for rows in chunk_slices(X.chunks[0], edges[0]):
+            for cols in chunk_slices(X.chunks[1], edges[1]):
+                parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
+                tasks[f"skpursuit_tile-{self.name}-{len(tasks)}"] = partial(join_chunks, rows, cols), *parts
+        # Optimising drops chunks that are on the workers already: those are as they were given.
+        chunks = {**given, **X.__dask_optimize__(given, X.__dask_keys__())}
+        return {**chunks, **tasks}, list(tasks)
+
+    def _blank_grid(self, edges: tuple[list[int], list[int]]) -> list[list[Tile]]:
+        """Tiles without entries, of the dtype and order of the first one; those of the same shape are one."""
+        tasks = self.named("describe", [(describe_tile, self.tiles[0])])
+        dtype, by_columns = next(self.cluster.results({**self.graph, **tasks}, list(tasks)))
+        heights, widths = np.diff(edges[0]).tolist(), np.diff(edges[1]).tolist()
+        blanks = {
+            shape: DenseTile(np.empty(shape, dtype, "F" if by_columns else "C"), by_columns)
+            for shape in {(n, d) for n in heights for d in widths}
+        }
+        return [[blanks[n, d] for d in widths] for n in heights]
+
+    # -- trips ----------------------------------------------------------------------------------------
+
+    def map_tiles(
+        self,
+        fn: str | Callable[..., Any],
+        args: Arguments = no_arguments,
+        tile_transform: TileTransform | None = None,
+    ) -> Iterator[tuple[TilePosition, Any]]:
+        graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
+        things = self.tiles if tile_transform is None else list(graph)
+        asked = [(place, given) for place in self.places if (given := args(place)) is not None]
+        made = [(partial(done, fn, given, tile_transform is None), things[at.number]) for at, given in asked]
+        tasks = self.named(fn if isinstance(fn, str) else fn.__name__, made)
+        yield from zip((at for at, _ in asked), self.cluster.results({**graph, **tasks}, list(tasks)))
+
+    def named(self, what: str, tasks: list[Any]) -> Graph:
+        """Tasks by new keys, which are used once."""
+        name = f"skpursuit_{what}-{self.name}-{next(self._numbers)}"
+        return {f"{name}-{k}": task for k, task in enumerate(tasks)}
+
+    def check_random_access(self, what: str) -> None:
+        trip = 1000 * (ROUND_TRIP_SECONDS + TASK_SECONDS * len(self.places))
+        raise ValueError(
+            f"this selector looks at {what} of X many times a step; X is on a Dask cluster, where each look "
+            f"is a trip of about {trip:.0f} ms, and one exact product of all columns a single trip; use "
+            'selector "certified", "gram", "exact" or "auto"'
+        )
+
+    def _kept_graph(self, tile_transform: TileTransform) -> Graph:
+        """What is kept of the tiles; it is begun with when it is first asked for."""
+        if tile_transform not in self._made:
+            made = [(partial(transform_tile, tile_transform, k), tile) for k, tile in enumerate(self.tiles)]
+            tasks = self.named(type(tile_transform).__name__, made)
+            self._made[tile_transform] = self.cluster.persist({**self.graph, **tasks}, list(tasks))
+        return self._made[tile_transform]
+
+    def drop_transformed(self, tile_transform: TileTransform) -> None:
+        self._made.pop(tile_transform, None)
+
+    # -- whether X is what it was ---------------------------------------------------------------------
+
+    def start_change_detection(self) -> None:
+        """Nothing: chunks of a Dask array are not written to."""
+
+    def check_unchanged(self) -> None:
+        """Nothing, as `watch`."""
+
+    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
+        """Feed a checksum of every tile to a digest."""
+        reads.add_prepared(*self.cost())
+        for place, found in self.map_tiles(checksum):
+            digest.update(repr((place, found)).encode())
+
+
+# -- what workers do; as `partial`, because Dask looks for keys in the arguments of a task -----------------
+
+
+def join_chunks(rows: list[ChunkSlice], cols: list[ChunkSlice], *chunks: Any) -> Any:
+    """The array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
+    given = iter(chunks)
+    parts = [
+        [checked_chunk(next(given), above, beside)[above.part][:, beside.part] for beside in cols]
+        for above in rows
+    ]
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0][0]
+    return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
+
+
+def transform_tile(tile_transform: TileTransform, number: int, block: Any) -> Any:
+    """What is kept of a tile."""
+    return tile_transform(DenseTile(block), number)
+
+
+def done(fn: str | Callable[..., Any], arguments: tuple[Any, ...], is_tile: bool, block: Any) -> Any:
+    """What a trip does with a tile, or with what is kept of it."""
+    return call(fn, DenseTile(block) if is_tile else block, arguments)
+
+
+def checked_chunk(chunk: Any, above: ChunkSlice, beside: ChunkSlice) -> Any:
+    """A chunk as an array of floats, or an error that tells which it is."""
+    where = f"chunk ({above.chunk}, {beside.chunk}) of X"
+    if np.shape(chunk) != (above.size, beside.size):
+        raise ValueError(
+            f"{where} has the shape {np.shape(chunk)}, its array says {above.size, beside.size}; "
+            "give the function that makes chunks the right shapes"
+        )
+    if issparse(chunk):
+        raise TypeError(f"{where} is sparse; sparse X is fitted from memory: give X.compute()")
+    try:
+        return checked_array(chunk)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where} is refused: {error}") from None
+
+
+def describe_tile(block: Any) -> tuple[Any, bool]:
+    """What the driver has to know of a tile: its dtype, and whether it has F order."""
+    return block.dtype, is_by_columns(block)
+
+
+def checksum(tile: Any) -> int:
+    """A checksum of all entries of a tile."""
+    return zlib.crc32(np.ascontiguousarray(tile.X).data)
+
+
+# -- how chunks become tiles ------------------------------------------------------------------------------
+
+
+def tile_edges(chunks: tuple[tuple[int, ...], tuple[int, ...]], itemsize: int) -> tuple[list[int], list[int]]:
+    """Edges of the tiles: those of chunks, with small chunks joined and row edges at multiples of 512."""
+    n, d = (sum(parts) for parts in chunks)
+    col_edges = merge_edges(chunks[1], MAX_JOINED_COLUMNS, 1)
+    width = d / (len(col_edges) - 1)
+    least = min(max(TILE_BYTES[0], n * d * itemsize // TILES), TILE_BYTES[1])
+    return merge_edges(chunks[0], int(least / (width * itemsize)), BLOCK_ROWS), col_edges
+
+
+def merge_edges(parts: tuple[int, ...], least: int, multiple: int) -> list[int]:
+    """Edges that are at least so far apart, each the last multiple before the end of a part."""
+    ends = np.cumsum(parts)
+    edges = [0]
+    for end in (ends[:-1] // multiple * multiple).tolist():
+        if end - edges[-1] >= max(1, least):
+            edges.append(end)
+    total = int(ends[-1])
+    if len(edges) > 1 and total - edges[-1] < least // 2:
+        edges.pop()
+    return [*edges, total]
+
+
+def chunk_slices(parts: tuple[int, ...], edges: list[int]) -> list[list[ChunkSlice]]:
+    """For each range between edges the chunks it takes something of."""
+    ends = np.cumsum(parts)
+    starts = ends - parts
+    out = []
+    for first, last in pairwise(edges):
+        inside = np.flatnonzero((starts < last) & (ends > first)).tolist()
+        bounds = [(max(0, first - starts[k]), min(last, ends[k]) - starts[k]) for k in inside]
+        out.append([ChunkSlice(k, parts[k], slice(int(a), int(b))) for k, (a, b) in zip(inside, bounds)])
+    return out

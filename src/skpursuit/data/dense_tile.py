@@ -1,0 +1,249 @@
+"""Dense X in memory or memory-mapped: C order, F order or strided, float32 or float64.
+
+Products go through BLAS in pieces that X alone fixes, which threads share: neither the number of threads nor
+what else runs plays a part in the bits. Columns of a C-ordered X are gathered in blocks that stay in the
+cache, rows of an F-ordered one are read from a transposed copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.change_detection import of_array
+from skpursuit.data.survey import block_sums
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.kernels import imported_module
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.sums import BLOCK_ROWS, EPS, block_sums_of_squares, cast_residual
+from skpursuit.numerics.threads import run_tasks
+from skpursuit.numerics.tuning import (
+    BLOCK_ENTRIES,
+    GATHER_BLOCK,
+    GATHERED_ENTRIES,
+    LINE_BLOCK,
+    MAX_SINGLE_COPIES,
+    PIECE_ENTRIES,
+    SMALL_BLOCK,
+    SMALL_PRODUCT,
+)
+
+FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
+EPS_BY_ITEMSIZE = {4: float(np.finfo(np.float32).eps), 8: EPS}  # by bytes an entry
+SURVEYED = (64, 512)  # columns of the blocks of 512 rows that are surveyed in the cache, in F and C order
+MEAN_UNIT = 256 * EPS  # rounding of means: at most 62 eps were seen
+
+
+class DenseTile(Tile):
+    """A validated two-dimensional float array, never copied.
+
+    Parameters
+    ----------
+    X : ndarray
+    by_columns : bool, optional
+        Whether X counts as F-ordered; default: as it lies in memory. An array of one column can be either.
+    made_of : list of ndarray, optional
+        The caller's arrays whose rows X was copied together from, where it was.
+    """
+
+    can_encode = True
+    small_product = SMALL_PRODUCT
+    mean_rounding_unit = MEAN_UNIT
+
+    def __init__(
+        self, X: Floats, by_columns: bool | None = None, made_of: list[Floats] | None = None
+    ) -> None:
+        self.X = self.in_memory_matrix = X
+        self.source_arrays = [X] if made_of is None else made_of
+        self.shape, self.dtype = X.shape, X.dtype
+        self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize
+        by_columns = is_by_columns(X) if by_columns is None else by_columns
+        self.fast_axis = 0 if by_columns else 1
+        self.c_order_copy: Floats | None = None  # a row-major copy of an F-ordered X
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        n, d = self.shape
+        height, width = n if rows is None else len(rows), d if cols is None else len(cols)
+        if rows is not None and cols is not None:
+            if self.fast_axis == 0:
+                height = n
+            else:  # whole rows, where the columns touch so many cache lines that they are read instead
+                from skpursuit.kernels.columns import prefer_full_rows
+
+                width = d if not self.blas_ready or prefer_full_rows(self.X, width) else width
+        return height * width, height * width * self.dtype.itemsize
+
+    # -- products ---------------------------------------------------------------------------------------
+
+    @property
+    def rounding_unit(self) -> float:
+        """gamma_b, b the rows of one product, doubled for summing blocks and casting r."""
+        b = min(self._product_rows(), self.shape[0])
+        blocks = -(-self.shape[0] // b)
+        return 2 * ((b + 2) * EPS_BY_ITEMSIZE[self.dtype.itemsize] + (blocks + 2) * EPS)
+
+    def _product_rows(self) -> int:
+        """The most rows of one BLAS product."""
+        return FLOAT32_ROWS if self.dtype == np.float32 else max(64, BLOCK_ENTRIES // self.shape[1])
+
+    def product(self, r: Floats, rows: Indices | None = None) -> Floats:
+        """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
+        if rows is not None:
+            return self._product_of_rows(r, rows)
+        r, exponent = (r, 0) if r.dtype == self.dtype == np.float64 else cast_residual(r, self.dtype)
+        (n, d), (tall, wide) = self.shape, self._piece(r.size // len(r))
+        pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
+        if len(pieces) == 1:
+            out = self._piece_product(r, slice(None), slice(None))
+        else:
+            sums = np.empty((-(-n // tall), *r.shape[1:], d))
+
+            def fill(i: int, j: int) -> None:
+                part = self._piece_product(r, slice(i, i + tall), slice(j, j + wide))
+                sums[i // tall, ..., j : j + wide] = part.T
+
+            run_tasks(fill, pieces, n * d * (r.size // n))
+            out = sums[0].T
+            for part in sums[1:]:
+                out += part.T
+        return out if self.dtype == np.float64 else np.ldexp(out, exponent)
+
+    def _piece(self, residuals: int) -> tuple[int, int]:
+        """Rows and columns of the pieces of a product, whole lines in memory; threads play no part in them.
+
+        With several residuals pieces are larger: each has sums of its own for all of them.
+        """
+        n, d = self.shape
+        if self.fast_axis == 0:
+            return n, max(1, PIECE_ENTRIES // n)
+        return max(64, residuals * PIECE_ENTRIES // d), d
+
+    def _piece_product(self, r: Floats, rows: slice, cols: slice) -> Floats:
+        """X[rows, cols]^T r[rows], in float64 sums of BLAS products."""
+        X, r, step = self.X[rows, cols], r[rows], self._product_rows()
+        out: Floats | None = None
+        for start in range(0, len(r), step):
+            block = X[start : start + step]
+            block = block if self.blas_ready else np.ascontiguousarray(block)
+            # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
+            part = (r[start : start + step].T @ block).T
+            out = part.astype(np.float64, copy=False) if out is None else out + part
+        assert out is not None
+        return out
+
+    def _product_of_rows(self, r: Floats, rows: Indices) -> Floats:
+        if len(rows) * self.shape[1] <= self.small_product:
+            return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
+        out = np.zeros((*r.shape[1:], self.shape[1])).T
+        self.add_rows(rows, r[rows], out)
+        return out
+
+    # -- columns, rows and entries ------------------------------------------------------------------------
+
+    def take(self, cols: Indices) -> Floats:
+        if MAX_SINGLE_COPIES < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
+            return np.array(self.X.T, dtype=np.float64, order="C")
+        out = np.empty((len(cols), self.shape[0]), np.float64)
+        kernels = imported_module("skpursuit.kernels.columns")
+        suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > 1
+        if kernels is not None and suits:  # loaded already, so that no small problem waits for it
+            kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
+            return out
+        if len(cols) <= MAX_SINGLE_COPIES:
+            for line, j in zip(out, cols):
+                line[:] = self.X[:, j]
+            return out
+        step = max(1, GATHER_BLOCK // max(1, len(cols)))
+        for start in range(0, self.shape[0], step):
+            out[:, start : start + step] = self.X[start : start + step, cols].T
+        return out
+
+    def ensure_layout(self, what: str) -> Cost:
+        if what != "rows" or self.fast_axis == 1 or self.c_order_copy is not None:
+            return 0, 0
+        from skpursuit.kernels.columns import transposed
+
+        self.c_order_copy = transposed(self.X.T)
+        return self.cost()
+
+    def layout_bytes(self, what: str) -> int:
+        return self.cost()[1] if what == "rows" and self.fast_axis == 0 else 0
+
+    def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        from skpursuit.kernels.columns import accumulate_dense_columns
+        from skpursuit.kernels.rows import accumulate_dense
+
+        rows, weights = np.asarray(rows, dtype=np.int64), np.ascontiguousarray(weights, dtype=np.float64)
+        sums = np.ascontiguousarray(out.T)  # out itself where each target is contiguous already
+        if cols is None:
+            accumulate_dense(self.X if self.c_order_copy is None else self.c_order_copy, rows, weights, sums)
+        else:
+            accumulate_dense_columns(self.X, rows, weights, np.asarray(cols, dtype=np.int64), sums)
+        if not np.shares_memory(sums, out):
+            out[...] = sums.T
+
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        return self.X[rows, cols].astype(np.float64, copy=False)
+
+    # -- norms and statistics -------------------------------------------------------------------------------
+
+    def squares(self, axis: int) -> Floats:
+        if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
+            length, count = self.shape[axis], self.shape[1 - axis]
+            out, step = np.empty(count), max(1, LINE_BLOCK // length)
+            for start in range(0, count, step):
+                lines = self.X[start : start + step] if axis == 1 else self.X[:, start : start + step].T
+                out[start : start + step] = block_sums_of_squares(lines.astype(np.float64, copy=False)).sum(
+                    axis=0
+                )
+            return out
+        out = np.zeros(self.shape[0])
+        for block in self._blocks():
+            lines = block.astype(np.float64, copy=False)
+            out += np.einsum("ij,ij->i", lines, lines)
+        return out
+
+    def max_abs(self, axis: int) -> Floats:
+        out = np.zeros(self.shape[0])
+        for block in self._blocks():
+            np.maximum(out, np.maximum(block.max(axis=1), -block.min(axis=1)), out=out)
+        return out
+
+    def _blocks(self) -> Iterator[Floats]:
+        """X in ranges of columns."""
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
+
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0
+        found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
+        with np.errstate(all="ignore"):
+            for b, i in enumerate(starts):
+                for j in range(0, self.shape[1], SURVEYED[self.fast_axis]):
+                    at = slice(j, j + SURVEYED[self.fast_axis])
+                    block = self.X[i : i + BLOCK_ROWS, at]
+                    block = block if self.blas_ready else np.ascontiguousarray(block)
+                    for (weight, sums, squares), w in zip(found, weights):
+                        given = None if w is None else w[i : i + BLOCK_ROWS]
+                        weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
+        return found
+
+    # -- identity -------------------------------------------------------------------------------------------
+
+    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+        arrays = [self.X, *(tile.X for tile in beside)]
+        step = max(1, SMALL_BLOCK // sum(X.shape[1] for X in arrays))
+        for start in range(0, self.shape[0], step):
+            rows = [X[start : start + step] for X in arrays]
+            digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
+        return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
+
+    def samples(self) -> list[Any]:
+        return [of_array(X) for X in self.source_arrays]
+
+
+def is_by_columns(X: Floats) -> bool:
+    """Whether the entries of a column lie next to each other."""
+    return X.strides[0] == X.itemsize and len(X) > 1

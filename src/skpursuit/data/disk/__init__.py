@@ -1,0 +1,1 @@
+"""X in files: `.npy` and Parquet, read tile by tile, and codes stored beside them."""

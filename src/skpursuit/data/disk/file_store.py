@@ -1,0 +1,250 @@
+"""X in files: tiles are loaded one after the other, the next one while the last one is worked on.
+
+Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
+columns, products) has its share of one memory limit. Files are read by `reads.CountedFile`, which counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
+from skpursuit.data.disk.tile_readers import Stamp, TileReader, check_file_unchanged, stamp_of
+from skpursuit.data.options import DesignOptions
+from skpursuit.data.read_counter import FileReads, ReadCounter
+from skpursuit.data.store import (
+    Arguments,
+    ReadCosts,
+    TilePosition,
+    TileStore,
+    TileTransform,
+    call,
+    no_arguments,
+)
+from skpursuit.data.tile import Tile
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.threads import wait_interruptibly
+from skpursuit.numerics.tuning import FILE_BYTE
+from skpursuit.progress import current_monitor
+
+
+class FileStore(TileStore):
+    """X by the recipes of its tiles.
+
+    Parameters
+    ----------
+    recipes : list of list of Recipe
+        One list for each range of rows.
+    options : Options
+        With the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
+    names : list of str, optional
+        Of the columns, where the source has them.
+    """
+
+    in_memory, on_disk = False, True
+
+    def __init__(
+        self, recipes: list[list[TileReader]], options: DesignOptions, names: list[str] | None = None
+    ) -> None:
+        self.memory_budget, self.options, codes = options.memory_budget, options, options.codes
+        self.recipes = [recipe for row in recipes for recipe in row]
+        blanks = {recipe.shape: recipe.tile() for recipe in self.recipes}
+        super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
+        self.names, self.file_reads = names, (options.reads, FileReads())
+        self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
+        self._spills: dict[TileTransform, CodeStorage] = {}
+        self._buffers: list[np.ndarray] = []
+        (n, d), first = self.shape, self.recipes[0]
+        whole = sum(recipe.file_bytes for recipe in self.recipes)
+        self.reads_single_columns = first.reads_single_columns and first.parts[0].array.reads_columns
+        self.column_costs_full_pass = not self.reads_single_columns
+        line = (whole // d, whole) if self.reads_single_columns else (whole, whole // n)
+        self.read_costs = ReadCosts(FILE_BYTE, *line)
+
+    def new_caches(self) -> Caches:
+        """Empty caches within the limit."""
+        return Caches(
+            columns=ColumnCache(self.memory_budget.columns),
+            gram_columns=ColumnCache(self.memory_budget.product_bytes),
+        )
+
+    def has_room_for_codes(self, nbytes: int) -> bool:
+        in_memory = self.memory_budget.allocated + nbytes <= self.memory_budget.total_bytes
+        if in_memory or self.options.codes is None:
+            return in_memory
+        if self.codes_folder is not None and any(self.codes_folder.glob(f"*/{HEADER}")):
+            return True  # there are codes of an earlier fit
+        folder = (self.codes_folder or Path(tempfile.gettempdir())).absolute()
+        disk = next(path for path in (folder, *folder.parents) if path.exists())
+        return shutil.disk_usage(disk).free > nbytes
+
+    # -- passes over the files --------------------------------------------------------------------------
+
+    def map_tiles(
+        self,
+        fn: str | Callable[..., Any],
+        args: Arguments = no_arguments,
+        tile_transform: TileTransform | None = None,
+    ) -> Iterator[tuple[TilePosition, Any]]:
+        todo = [(place, given) for place in self.places if (given := args(place)) is not None]
+        if tile_transform is None:
+            for (place, given), tile in zip(todo, self._loaded([place for place, _ in todo])):
+                yield place, call(fn, tile, given)
+            return
+        spill = self._spills.get(tile_transform)
+        if spill is None:
+            header = {
+                "identity": self.data_fingerprint,
+                "keep": repr(tile_transform),
+                "tiles": len(self.places),
+            }
+            spill = CodeStorage(tile_transform, header, self.codes_folder, self.options, self.file_reads[1])
+            spill.load_existing()
+            self._spills[tile_transform] = spill
+        if not spill.coded_tiles:
+            for place, made in self._made(tile_transform, spill):
+                if (given := args(place)) is not None:
+                    yield place, call(fn, made, given)
+            return
+        for place, given in todo:
+            kept = spill.coded_tiles[place.number]
+            yield place, call(fn, kept, given)
+            if isinstance(kept, LazyArrays):
+                kept.release()
+
+    def _made(self, tile_transform: TileTransform, spill: CodeStorage) -> Iterator[tuple[TilePosition, Any]]:
+        """What is made of the tiles, while they are loaded; it is kept when the caller has used it.
+
+        What goes to disk is written by another thread, while the next tile is worked on.
+        """
+        kept: list[Future[None]] = []
+        try:
+            with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
+                for place, tile in zip(self.places, self._loaded(self.places)):
+                    made = tile_transform(tile, place.number)
+                    if self.surveying is not None:
+                        self.surveying.add(place, tile.survey(*self.surveying.arguments(place)))
+                    yield place, made
+                    for last in kept:
+                        wait_interruptibly(last)
+                    share = tile.shape[0] * tile.shape[1] / (self.shape[0] * self.shape[1])
+                    kept = [writer.submit(spill.put, place.number, made, share)]
+                wait_interruptibly(kept[0])
+            spill.commit()
+        except BaseException:  # an error, an interrupt or a caller that has enough: nothing is left behind
+            self.drop_transformed(tile_transform)
+            raise
+
+    def drop_transformed(self, tile_transform: TileTransform) -> None:
+        if tile_transform in self._spills:
+            self._spills.pop(tile_transform).discard()
+
+    def store_codes_beside(self, path: Any) -> None:
+        """Have the codes found again by a run that goes on from this checkpoint."""
+        if self.options.codes == "auto" and not self._spills:
+            self.codes_folder = Path(f"{path}.codes")
+
+    def _loaded(self, places: list[TilePosition]) -> Iterator[Tile]:
+        """The tiles at these places, each as long as it is in hand: its buffer is used again."""
+        recipes, stopped = [self.recipes[place.number] for place in places], False
+        done, total = 0, sum(recipe.file_bytes for recipe in recipes)
+        largest = max(recipe.nbytes for recipe in self.recipes)
+        buffers = [self._buffers.pop() if self._buffers else np.empty(largest, np.uint8) for _ in range(2)]
+        with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
+
+            def begun(some: list[TileReader], buffer: np.ndarray) -> list[Future[Any]]:
+                return [reader.submit(recipe.load, buffer, lambda: stopped) for recipe in some]
+
+            try:
+                ahead = begun(recipes[:1], buffers[0])
+                for k, recipe in enumerate(recipes, 1):
+                    tile = wait_interruptibly(ahead[0])
+                    done += recipe.file_bytes
+                    current_monitor().set_message("read {:.1f} of {:.1f} GB", done / 1e9, total / 1e9)
+                    ahead = begun(recipes[k : k + 1], buffers[k % 2])
+                    yield tile
+            finally:  # an interrupt, an error, or a caller that has enough
+                stopped = True
+                self._buffers.extend(buffers)
+
+    def take(self, cols: Indices) -> Floats:
+        if not self.reads_single_columns:
+            return super().take(cols)
+        out = np.empty((len(cols), self.shape[0]))
+        for j, places, local in self.split(cols, self.col_edges):
+            below = slice(j, None, len(self.grid[0]))
+            for place, recipe in zip(self.places[below], self.recipes[below]):
+                out[places, place.rows] = recipe.take(local)
+        return out
+
+    def _where_not_finite(self, column: int) -> str:
+        line = self.take(np.array([column]))[0]
+        row = int(np.flatnonzero(~np.isfinite(line))[0])
+        for place, recipe in zip(self.places, self.recipes):
+            rows, cols = place.rows, place.cols
+            if rows.start <= row < rows.stop and cols.start <= column < cols.stop:
+                name = "" if self.names is None else f" ({self.names[column]!r})"
+                return f", row {row}, in {recipe.file_of(row - rows.start, column - cols.start)}{name}"
+        return ""
+
+    def gather_ahead_width(self) -> int:
+        """Columns that one pass over files by rows gathers: the cache has room for two such panels."""
+        return 0 if self.reads_single_columns else self.memory_budget.columns * 3 // 8 // (8 * self.shape[0])
+
+    def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+        if not self.reads_single_columns:
+            return super().combine_columns(cols, centre, coef)
+        out = np.zeros((self.shape[0], *coef.shape[1:]))
+        for at in range(len(cols)):  # each is read alone
+            line = self.take(cols[at : at + 1])[0]
+            out += np.multiply.outer(line if centre is None else line - centre[at], coef[at])
+        return out
+
+    def check_random_access(self, what: str) -> None:
+        n, d = self.shape
+        row, whole = max(1, self.read_costs.row), n * d * self.dtype.itemsize
+        raise ValueError(
+            f"this selector reads {what} of X at random; X is on disk, where one costs {row:,} bytes, "
+            f'and a thousand of them for each step would take long; use selector "certified", "gram" or '
+            f'"auto", or a memory_limit of {2 * whole:,} bytes, with which X is read into memory'
+        )
+
+    # -- whether X is what it was -----------------------------------------------------------------------
+
+    def files(self) -> dict[str, Stamp]:
+        """The files, and what they were when the design was made."""
+        return {path: stamp for recipe in self.recipes for path, stamp in recipe.files()}
+
+    def start_change_detection(self) -> None:
+        """Files are looked at whenever they are read."""
+
+    def check_unchanged(self) -> None:
+        for path, stamp in self.files().items():
+            check_file_unchanged(path, stamp, stamp_of(path))
+
+    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
+        """Feed names, sizes and times of the files, and what was said of columns, to a digest.
+
+        The limit and the tiles that follow from it are left out: a run may go on with another one.
+        """
+        for path, stamp in self.files().items():
+            digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
+        digest.update(repr((self.options.columns, self.options.exclude, self.options.axis)).encode())
+
+    @property
+    def data_fingerprint(self) -> str:
+        """Hex digest of the files and the edges of tiles, for codes."""
+        digest = hashlib.sha256(repr([stamp.inode for stamp in self.files().values()]).encode())
+        self.update_digest(digest, ReadCounter())
+        digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,210 @@
+"""Dense X in files: `.npy`, folders of `.npy` pieces, memory maps over plain files, and lists of these.
+
+Pieces of a folder follow each other in the order of their names, numbers in them by value: below each other,
+or side by side where the caller says `axis=1`. X is then cut into tiles that fit in the memory limit: whole
+rows of a C-ordered file, whole columns of an F-ordered one, so that a tile is one stretch of the file. What
+fits in memory as a whole is read once, and is an array like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from skpursuit._atomic_files import FileError
+from skpursuit.data.array_source import float_dtype
+from skpursuit.data.dense_tile import DenseTile
+from skpursuit.data.disk.file_store import FileStore
+from skpursuit.data.disk.tile_readers import (
+    DiskArray,
+    FileRegion,
+    RawFileArray,
+    TileReader,
+    file_errors,
+    mapped_array,
+    npy_array,
+)
+from skpursuit.data.options import DesignOptions
+from skpursuit.data.read_counter import FileReads
+from skpursuit.data.store import TileStore
+from skpursuit.numerics.sums import BLOCK_ROWS
+
+KNOWN = "a .npy or .parquet file, or a folder of such pieces (not of more folders)"
+DATA_SUFFIXES = (".npy", ".parquet", ".pq")
+BY_COLUMNS = "where pieces have columns of X, give as_design(folder, axis=1)"
+WHOLE_ROWS = 4  # times as large a tile may be whose rows are then not read in parts, each by a call
+MIN_TILE_COLUMNS = (
+    16  # columns that a tile of long columns has at least, if it can, and a multiple of which it has
+)
+
+
+def accepts(X: Any) -> bool:
+    """Whether X is a path, a memory map over a plain file, or a list of these."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(not isinstance(part, (list, tuple)) and accepts(part) for part in X)
+    if isinstance(X, np.memmap):
+        return mapped_array(X, FileReads()) is not None
+    return isinstance(X, (str, os.PathLike))
+
+
+def is_folder_of(X: Any, *endings: str) -> bool:
+    """Whether X is a folder that has files with such an ending."""
+    return os.path.isdir(X) and len(_names(X, endings)) > 0
+
+
+def _names(folder: Any, endings: tuple[str, ...]) -> list[str]:
+    """The files of a folder with such an ending that are not hidden."""
+    with file_errors(os.fspath(folder)):
+        return [name for name in os.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
+
+
+def list_data_files(folder: Any, *endings: str) -> list[str]:
+    """The path, or the files of a folder with such an ending by their names, numbers in them by value.
+
+    Those of a list one after the other.
+    """
+    if isinstance(folder, (list, tuple)):
+        return [path for part in folder for path in list_data_files(part, *endings)]
+    if not os.path.isdir(folder):
+        return [os.fspath(folder)]
+
+    def natural(name: str) -> list[Any]:
+        return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
+
+    names = sorted(_names(folder, endings), key=natural)
+    if not names:
+        raise FileError(folder, f"there is no {endings[0]} file in it", "folders below it are not looked at")
+    if others := sorted(set(_names(folder, DATA_SUFFIXES)) - set(names)):
+        problem = f"it has files of two kinds, {names[0]} and {others[0]}"
+        raise FileError(folder, problem, "give X a folder of its own, or its files as a list")
+    return [os.path.join(folder, name) for name in names]
+
+
+def make_store(X: Any, options: DesignOptions) -> TileStore:
+    """X in one array where that fits in the limit, else tile by tile."""
+    arrays, across = open_arrays(X, options.reads), 1 - options.axis
+    for array in arrays:
+        if array.shape[across] != arrays[0].shape[across]:
+            problem = f"its shape {array.shape} does not go with {arrays[0].path} of shape {arrays[0].shape}"
+            by_rows = f"pieces by rows need the same number of columns; {BY_COLUMNS}"
+            remedy = "pieces need the same number of rows where axis is 1" if options.axis else by_rows
+            raise FileError(array.path, problem, remedy)
+    made = load_or_stream(recipes_of(arrays, options, options.memory_budget.tile), options)
+    made.hint = "" if options.axis or len(arrays) == 1 else BY_COLUMNS
+    return made
+
+
+def open_arrays(X: Any, reads: FileReads) -> list[RawFileArray]:
+    """The arrays in files that X is made of, in their order."""
+    if isinstance(X, (list, tuple)):
+        return [array for part in X for array in open_arrays(part, reads)]
+    if isinstance(X, np.memmap):
+        mapped = mapped_array(X, reads)
+        assert mapped is not None
+        return [mapped]
+    if not os.path.exists(X):
+        raise FileError(X, "X is no array but a path, and there is no such file", "check the path")
+    if str(X).endswith(".npz") or is_folder_of(X, ".npz"):
+        remedy = "load the matrix, by scipy.sparse.load_npz for one, and pass that"
+        raise FileError(X, "an .npz file is no X on disk: sparse X is fitted from memory", remedy)
+    if not (str(X).endswith(".npy") or is_folder_of(X, ".npy")):
+        raise FileError(X, "this kind of file or folder is not known", f"give {KNOWN}")
+    return [npy_array(path, reads) for path in list_data_files(X, ".npy")]
+
+
+def recipes_of(
+    arrays: Sequence[DiskArray], options: DesignOptions, tile_bytes: int
+) -> list[list[TileReader]]:
+    """Recipes of tiles of about so many bytes, of arrays along `options.axis` and the columns that count."""
+    axis = options.axis
+    starts = list(accumulate((array.shape[axis] for array in arrays), initial=0))
+    n, width = (starts[-1] if axis == k else arrays[0].shape[k] for k in range(2))
+    dtype = np.result_type(*(float_dtype(array.dtype) for array in arrays))
+    wide_ones = [array.is_f_order for array in arrays if array.shape[1] > 1]
+    by_columns = len(wide_ones) > 0 and all(wide_ones)
+    chosen = options.selected_columns(width, None)
+    runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # of neighbouring columns
+
+    def parts(rows: tuple[int, int], cols: tuple[int, int]) -> Iterator[FileRegion]:
+        """The rectangles of files that make up some rows and some of the columns that count."""
+        place = 0
+        for run in runs:
+            lo, hi = max(cols[0], place), min(cols[1], place + len(run))
+            first = int(run[0]) + lo - place
+            place += len(run)
+            begin, end = (first, first + hi - lo) if axis else rows
+            for array, start, stop in zip(arrays, starts, starts[1:]):
+                a, b = max(begin, start), min(end, stop)
+                if a < b and lo < hi:
+                    inside, at = slice(a - start, b - start), lo - cols[0]
+                    if axis:
+                        yield FileRegion(array, slice(*rows), inside, (0, at + a - begin))
+                    else:
+                        yield FileRegion(array, inside, slice(first, first + hi - lo), (a - begin, at))
+
+    alone = by_columns and arrays[0].reads_columns
+    tall, wide = tile_shape(n, len(chosen), tile_bytes // dtype.itemsize, alone)
+    inner = starts[1:-1] if axis == 0 and by_columns else []
+    row_ranges = list(pairwise(split_edges([*(end // BLOCK_ROWS * BLOCK_ROWS for end in inner), n], tall)))
+    wide = wide if arrays[0].reads_columns else len(chosen)
+    col_ranges = list(pairwise(split_edges([len(chosen)], wide)))
+    return [
+        [TileReader((b - a, d - c), dtype, by_columns, tuple(parts((a, b), (c, d)))) for c, d in col_ranges]
+        for a, b in row_ranges
+    ]
+
+
+def tile_shape(n: int, d: int, entries: int, by_columns: bool) -> tuple[int, int]:
+    """Rows (a multiple of 512) and columns of a tile of about so many entries, whole lines of the file."""
+    if by_columns:
+        tall = (
+            n
+            if n * min(d, MIN_TILE_COLUMNS) <= entries
+            else max(BLOCK_ROWS, entries // MIN_TILE_COLUMNS // BLOCK_ROWS * BLOCK_ROWS)
+        )
+        wide = max(1, entries // tall)
+        return (
+            tall,
+            wide - wide % MIN_TILE_COLUMNS if wide > MIN_TILE_COLUMNS else wide,
+        )  # whole panels of codes
+    wide = d if d * BLOCK_ROWS <= WHOLE_ROWS * entries else max(1, entries // BLOCK_ROWS)
+    return max(BLOCK_ROWS, entries // wide // BLOCK_ROWS * BLOCK_ROWS), wide
+
+
+def split_edges(ends: list[int], most: int) -> list[int]:
+    """Edges from 0 to the last end, at most so far apart, at the ends where that leaves no small ranges."""
+    out = [0]
+    for end, following in pairwise([*ends, ends[-1] + most + 1]):
+        while end - out[-1] > most:
+            out.append(out[-1] + most)
+        if out[-1] < end and (following - out[-1] > most or end == ends[-1]):
+            out.append(end)
+    return out
+
+
+def load_or_stream(
+    recipes: list[list[TileReader]], options: DesignOptions, names: list[str] | None = None
+) -> TileStore:
+    """Recipes of tiles as a store; one array in memory where all of X fits in the limit."""
+    sizes = [recipe.nbytes for row in recipes for recipe in row]
+    if not options.memory_budget.fits_in_memory(sum(sizes)):
+        options.memory_budget.try_allocate(3 * max(0, max(sizes) - options.memory_budget.tile), force=True)
+        return FileStore(recipes, options, names)
+    n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
+    first = recipes[0][0]
+    X, row = np.empty((n, d), first.dtype, order="F" if first.reads_single_columns else "C"), 0
+    for line in recipes:
+        column = 0
+        for recipe in line:
+            height, width = recipe.shape
+            recipe.fill(X[row : row + height, column : column + width])
+            column += width
+        row += line[0].shape[0]
+    made = TileStore([[DenseTile(X, first.reads_single_columns)]])
+    made.names, made.file_reads = names, (options.reads,)
+    return made

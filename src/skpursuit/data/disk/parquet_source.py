@@ -1,0 +1,195 @@
+"""Parquet files and folders of them, by pyarrow: row groups of numeric columns, with their names.
+
+A tile is some rows of all columns that count. Row groups end where the writer chose, tiles at multiples of
+512 rows, so a tile may need parts of two groups; the last group that was read stays in memory for the next
+tile. Nulls become NaN, which the finite check refuses. Row groups that are larger than a tile may be are
+named in a warning with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skpursuit._atomic_files import FileError
+from skpursuit.data.disk.npy_source import is_folder_of, list_data_files, load_or_stream, recipes_of
+from skpursuit.data.disk.tile_readers import (
+    READ_CHUNK_BYTES,
+    DiskArray,
+    ReadCancelled,
+    Stamp,
+    check_file_unchanged,
+    file_errors,
+    never_cancel,
+    stamp_of,
+)
+from skpursuit.data.options import DesignOptions
+from skpursuit.data.read_counter import CountedFile, FileReads
+from skpursuit.data.store import TileStore
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import BLOCK_ROWS
+
+ENDINGS = ".parquet", ".pq"
+
+
+def accepts(X: Any) -> bool:
+    """Whether X is the path of a Parquet file, or of a folder of them, or a list of such paths."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(accepts(part) for part in X)
+    return isinstance(X, (str, os.PathLike)) and (str(X).endswith(ENDINGS) or is_folder_of(X, *ENDINGS))
+
+
+@contextmanager
+def opened(path: str, reads: FileReads) -> Iterator[Any]:
+    """A Parquet file whose pages are compared with their checksums, where it has some; errors name it."""
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise ImportError("Parquet files need pyarrow: pip install 'skpursuit[parquet]'") from None
+    with file_errors(path):
+        raw = CountedFile(path, reads)
+    try:
+        with raw, ParquetFile(raw, page_checksum_verification=True) as file:
+            yield file
+    except (OSError, ValueError, TypeError) as error:
+        problem = f"it cannot be read as Parquet ({str(error).splitlines()[0]})"
+        raise FileError(path, problem, "write it again") from None
+
+
+Footer = tuple[str, Stamp, Any, list[Any]]  # a file, its schema, and the metadata of its row groups
+
+
+def footers(paths: list[str], reads: FileReads | None = None) -> list[Footer]:
+    """What the ends of some files say of them."""
+    found = []
+    for path in paths:
+        with opened(path, reads or FileReads()) as file:
+            groups = [file.metadata.row_group(k) for k in range(file.num_row_groups)]
+            found.append((path, stamp_of(path), file.schema_arrow, groups))
+    return found
+
+
+def common_columns(
+    files: list[Footer], options: DesignOptions, any_type: bool = False
+) -> tuple[tuple[str, ...], np.dtype[Any]]:
+    """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
+    (first_path, _, first, _), single = files[0], True
+    listed = [name for name in first.names if name not in row_indexes(first)]
+    names = [listed[j] for j in options.selected_columns(len(listed), listed)]
+    for path, _, schema, _ in files:
+        if differing := sorted(set(schema.names) ^ set(first.names)):
+            problem = f"its columns are not those of {first_path} (only one of the two has {differing[0]!r})"
+            raise FileError(path, problem, "write them alike")
+        times = Counter(schema.names)
+        if repeated := [name for name in names if times[name] > 1]:
+            raise FileError(path, f"it has several columns {repeated[0]!r}", "give each a name of its own")
+        types = {name: schema.field(name).type for name in names}
+        if other := [name for name in names if not (any_type or is_numeric(types[name]))]:
+            shown = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
+            remedy = f"leave them out: as_design(path, exclude={other[:5]!r}), or encode them"
+            raise FileError(path, f"columns {shown} are not numeric", remedy)
+        single &= all(str(kind) in ("float", "halffloat") for kind in types.values())
+    return tuple(names), np.dtype(np.float32 if single else np.float64)
+
+
+def row_indexes(schema: Any) -> set[str]:
+    """Columns that hold the row index of the data frame which a file was written of, and no feature."""
+    told = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {name for name in schema.names if name.startswith("__index_level_") or name in told}
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether a type of Arrow is a number or a truth value."""
+    return re.fullmatch(r"u?int\d+|halffloat|float|double|bool", str(kind)) is not None
+
+
+def read_target_column(X: Any, name: str, reads: FileReads) -> np.ndarray:
+    """One column of all rows in its own type: text as objects, whole numbers and truth values as such."""
+    paths, parts = list_data_files(X, *ENDINGS), []
+    common_columns(footers(paths, reads), DesignOptions(columns=[name], columns_are="y"), any_type=True)
+    for path in paths:
+        with opened(path, reads) as file:
+            part = file.read(columns=[name]).column(name)
+        if part.is_null(nan_is_null=True).to_numpy().any():
+            raise FileError(path, f"column {name!r}, which is y, has nulls", "drop those rows")
+        parts.append(part.to_numpy())
+        if (parts[-1].dtype == object) != (parts[0].dtype == object):
+            raise FileError(path, f"column {name!r} has another type than in {paths[0]}", "write them alike")
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class RowGroup(DiskArray):
+    """The columns of a row group that count."""
+
+    path: str
+    stamp: Stamp
+    number: int
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    nbytes: int  # on disk
+    names: tuple[str, ...]
+    reads: FileReads
+    last: dict[tuple[str, int], Floats]  # the group that was read last, by its path and number
+    is_f_order, reads_columns = True, False
+
+    @property
+    def entry_bytes(self) -> float:
+        return self.nbytes / (self.shape[0] * self.shape[1])
+
+    def read(
+        self, rows: slice, cols: slice, out: np.ndarray, stop: Callable[[], bool] = never_cancel
+    ) -> None:
+        key = self.path, self.number
+        if key not in self.last:
+            self.last.clear()
+            X = np.empty(self.shape, self.dtype, order="F")
+            check_file_unchanged(self.path, self.stamp, stamp_of(self.path))
+            step = max(1, READ_CHUNK_BYTES // (self.shape[0] * self.dtype.itemsize))
+            with opened(self.path, self.reads) as file:
+                for first in range(0, len(self.names), step):
+                    if stop():
+                        raise ReadCancelled
+                    some = list(self.names[first : first + step])
+                    table = file.read_row_group(self.number, columns=some, use_threads=False)
+                    for j, name in enumerate(some, first):
+                        X[:, j] = table.column(name).to_numpy()
+            self.last[key] = X
+        out[...] = self.last[key][rows, cols]
+
+
+def make_store(X: Any, options: DesignOptions) -> TileStore:
+    """X in one array where that fits in the limit, else tile by tile."""
+    files, limit, reads = (
+        footers(list_data_files(X, *ENDINGS), options.reads),
+        options.memory_budget,
+        options.reads,
+    )
+    names, dtype = common_columns(files, options)
+    groups, wanted, last = list[RowGroup](), set(names), dict[tuple[str, int], Floats]()
+    for path, stamp, _, parts in files:
+        for k, part in enumerate(parts):
+            chunks = [part.column(j) for j in range(part.num_columns)]
+            size = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in wanted)
+            shape = part.num_rows, len(names)
+            groups += [RowGroup(path, stamp, k, shape, dtype, size, names, reads, last)] if shape[0] else []
+    if not groups:
+        raise FileError(files[0][0], "it has no rows", "write some")
+    row_bytes, largest = len(names) * dtype.itemsize, max(group.shape[0] for group in groups)
+    fitting = max(BLOCK_ROWS, 4 * limit.tile // row_bytes // BLOCK_ROWS * BLOCK_ROWS)
+    if largest > fitting and not limit.fits_in_memory(row_bytes * sum(group.shape[0] for group in groups)):
+        problem = f"a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
+        remedy = f"write it again with row_group_size={min(16384, fitting)}"
+        warnings.warn(f"{files[0][0]}: {problem}; {remedy}", stacklevel=5)
+    limit.try_allocate(
+        largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True
+    )  # as an array, and some columns of it by pyarrow
+    return load_or_stream(recipes_of(groups, DesignOptions(), limit.tile), options, list(names))

@@ -1,0 +1,154 @@
+"""Sparse X in CSR or CSC form.
+
+The product with a sparse X costs its stored entries, adds them in stored order, and so gives equal columns
+equal bits: in float64 it is its own fixed-order product, and there is nothing for codes to save. Verbs that
+need the other layout (rows of CSC, columns of CSR) make it once with `prepare`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.change_detection import of_sparse
+from skpursuit.data.dense_tile import MEAN_UNIT
+from skpursuit.data.tile import Cost, Tile
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.sums import cast_residual
+
+LAYOUT_FORMATS = {"rows": "csr", "entries": "csr", "columns": "csc"}
+
+
+class SparseTile(Tile):
+    """A checked scipy CSR or CSC matrix; the other layout is made by `prepare`, and kept."""
+
+    is_sparse = True
+    mean_rounding_unit = MEAN_UNIT
+
+    def __init__(self, matrix: Any) -> None:
+        self.shape, self.dtype = matrix.shape, matrix.dtype
+        self.matrix = self.in_memory_matrix = matrix
+        self.transposed = matrix.T
+        self.fixed_order = matrix.dtype == np.float64
+        self.layouts = {matrix.format: matrix}
+
+    @property
+    def rounding_unit(self) -> float:
+        return (self.shape[0] + 8) * float(np.finfo(self.dtype).eps)
+
+    def ensure_layout(self, what: str) -> Cost:
+        form = LAYOUT_FORMATS[what]
+        if form in self.layouts:
+            return 0, 0
+        self.layouts[form] = self.matrix.asformat(form)
+        return self.cost()
+
+    def layout_bytes(self, what: str) -> int:
+        if self.matrix.format == LAYOUT_FORMATS[what]:
+            return 0
+        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + 8 * (self.shape[0] + 1))
+
+    def layout(self, what: str) -> Any:
+        """X in the layout whose lines are its "rows" or its "columns"."""
+        self.ensure_layout(what)
+        return self.layouts[LAYOUT_FORMATS[what]]
+
+    def stored(self, what: str) -> Indices:
+        """Stored entries in each of the "rows" or "columns"."""
+        if LAYOUT_FORMATS[what] in self.layouts:
+            return np.diff(self.layouts[LAYOUT_FORMATS[what]].indptr)
+        return np.bincount(self.matrix.indices, minlength=self.shape[what == "columns"])
+
+    def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
+        """Stored entries touched: whole rows when rows are asked for, else whole columns."""
+        if rows is not None:
+            entries = int(self.stored("rows")[rows].sum())
+        elif cols is not None:
+            entries = int(self.stored("columns")[cols].sum())
+        else:
+            entries = self.matrix.nnz
+        return entries, entries * (self.dtype.itemsize + self.matrix.indices.itemsize)
+
+    def product(self, r: Floats, rows: Indices | None = None) -> Floats:
+        if rows is not None:
+            return np.asarray(self.layout("rows")[rows].T @ r[rows], dtype=np.float64)
+        r, exponent = cast_residual(r, self.dtype)
+        return np.ldexp(np.asarray(self.transposed @ r, dtype=np.float64), exponent)
+
+    def dots(self, cols: Indices, r: Floats) -> Floats:
+        """<x_j, r> of some columns from their stored entries, in a fixed order."""
+        part = self.layout("columns")[:, cols].astype(np.float64, copy=False)
+        return np.asarray(part.T @ np.asarray(r, dtype=np.float64))
+
+    def take(self, cols: Indices) -> Floats:
+        matrix = self.layouts.get(
+            LAYOUT_FORMATS["columns"], self.matrix
+        )  # no new layout for one look at a tile
+        return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
+
+    def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
+        from skpursuit.kernels.columns import accumulate_csr_columns
+        from skpursuit.kernels.rows import accumulate_csr, targets
+
+        csr = self.layout("rows")
+        sums = np.ascontiguousarray(out.T)
+        weights, by_target = targets(np.ascontiguousarray(weights, dtype=np.float64), sums)
+        rows = np.asarray(rows, dtype=np.int64)
+        if cols is None:
+            accumulate_csr(csr.indptr, csr.indices, csr.data, rows, weights, by_target)
+        else:
+            place = np.full(self.shape[1], -1)
+            place[cols] = np.arange(len(cols))
+            accumulate_csr_columns(csr.indptr, csr.indices, csr.data, rows, weights, place, by_target)
+        if not np.shares_memory(sums, out):
+            out[...] = sums.T
+
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        if len(rows) == 0:  # which SciPy refuses
+            return np.empty(0)
+        return np.asarray(self.layout("rows")[rows, cols], dtype=np.float64).ravel()
+
+    def squares(self, axis: int) -> Floats:
+        values = self.matrix.data.astype(np.float64, copy=False)
+        sums = np.bincount(self._line_of_entry(axis), values**2, minlength=self.shape[1 - axis])
+        return np.asarray(sums, dtype=np.float64)
+
+    def max_abs(self, axis: int) -> Floats:
+        top = np.zeros(self.shape[1 - axis])
+        np.maximum.at(top, self._line_of_entry(axis), np.abs(self.matrix.data))
+        return top
+
+    def _line_of_entry(self, axis: int) -> Indices:
+        """Column (axis 0) or row number of each stored entry, in stored order."""
+        if self.matrix.format == ("csc" if axis == 0 else "csr"):
+            return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
+        return self.matrix.indices
+
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+        """All rows as one block; entries that are not stored are counted."""
+        cols, d = self._line_of_entry(0), self.shape[1]
+        values = self.matrix.data.astype(np.float64, copy=False)
+        found = []
+        for given in weights:
+            w = np.ones(self.shape[0]) if given is None else given
+            each, total = w[self._line_of_entry(1)], float(w.sum())
+            absent = total - np.bincount(cols, each, d)
+            with np.errstate(all="ignore"):
+                mean = np.bincount(cols, each * values, d) / (total or 1.0)
+                rest = values - mean[cols]
+                left = np.bincount(cols, each * rest, d) - absent * mean  # digits that the sums have lost
+                squares = np.bincount(cols, each * rest * rest, d) + absent * mean * mean
+            found.append((np.array([total]), (total * mean + left)[None], squares[None]))
+        return found
+
+    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+        made = self.ensure_layout("rows")
+        csr = self.layouts["csr"]
+        for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
+            digest.update(np.ascontiguousarray(part).data)
+        read = self.cost()
+        return read[0] + made[0], read[1] + made[1]
+
+    def samples(self) -> list[Any]:
+        return of_sparse(self.matrix)

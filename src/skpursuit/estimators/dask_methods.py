@@ -1,0 +1,37 @@
+"""Methods of estimators on Dask collections are lazy.
+
+A prediction needs one row of X at a time, so a method that works on an array works on each chunk of rows. The
+estimator travels to the workers with every chunk; it holds coefficients, not data. Nothing is computed before
+the result is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from skpursuit.data.cluster import dask_source
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def lazy_on_dask(method: Method) -> Method:
+    """Let a method (self, X) that gives an array with a row for each of X take a Dask collection."""
+
+    @wraps(method)
+    def chosen(self: Any, X: Any, *more: Any, **options: Any) -> Any:
+        if not dask_source.accepts(X):
+            return method(self, X, *more, **options)
+
+        def of_chunk(chunk: Any) -> Any:
+            return method(self, chunk, *more, **options)
+
+        # Some rows like those of X: the method says at once what is wrong with them, and the form it gives.
+        is_frame = dask_source.is_frame(X)
+        sample = X._meta_nonempty.ffill().bfill() if is_frame else np.zeros((2, *X.shape[1:]), X.dtype)
+        return dask_source.map_row_blocks(of_chunk, X, sample)
+
+    return chosen  # type: ignore[return-value]

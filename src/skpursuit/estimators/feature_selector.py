@@ -1,0 +1,288 @@
+"""`PursuitFeatureSelector`: features for a pipeline, chosen by a pursuit.
+
+One run of orthogonal matching pursuit orders features by when they enter, and the first k are taken;
+cross-validation may choose k. With `n_resamples` the run is repeated on random halves of the samples, all on
+one prepared design, and a feature is taken if it was among the first k in a large share of them (stability
+selection). Halves are drawn from the samples in an order that their values fix, so that the order of the rows
+does not change what is chosen. A weight multiplies the loss of its sample, which is in one half of a pair
+only; but weights that look like counts of equal rows are taken as such, and choose what the rows would.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from skpursuit.data.sources import is_out_of_core, make_design
+from skpursuit.estimators.base import CheckedSamples, LinearBase, match_columns, monitored
+from skpursuit.estimators.classifier import PursuitClassifierCV
+from skpursuit.estimators.dask_methods import lazy_on_dask
+from skpursuit.estimators.linear_fit import FitConfig, fit_linear
+from skpursuit.estimators.parameter_rules import check_parameters
+from skpursuit.estimators.regressor import PursuitRegressorCV
+from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.parameters import seed_of
+from skpursuit.problem import default_sparsity as sparsity
+from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.progress import current_monitor
+from skpursuit.selectors import Selector
+
+KEYS = 8  # columns that order rows with equal targets
+MOST_EQUAL = 8  # a bootstrap hardly counts a row more often; weights of classes or strata are often larger
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
+    """Keep the features that a pursuit takes first.
+
+    Parameters
+    ----------
+    n_features_to_select : int or "cv", optional
+        k. Default: ``min(n_samples, n_features, max(10, n_features // 10))``. "cv" takes the features, or
+        with resamples their number, of the sparsest model within a standard error of the best that
+        `PursuitRegressorCV` (`PursuitClassifierCV` for logistic loss) finds; that may be none.
+    n_resamples : int, default=0
+        Random halves of the samples for stability selection, in complementary pairs; 0 for one run on all.
+    threshold : float, default=0.75
+        With resamples: the share of them in which a feature must be among the first k, above 0.5.
+    cv : int, splitter or iterable, optional
+        Folds for "cv"; default 5.
+    loss : {"auto", "squared", "logistic", ...} or Loss
+        "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
+    ridge : float, optional
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features.
+    scale : {"auto", "column", "none"}
+        What divides features while they compete, as in `PursuitRegressorCV`.
+    selector : str or Selector
+        How the best columns are found; see `minimize`.
+    random_state : int, RandomState, Generator or None
+        Seed of the resamples.
+    verbose : bool, int or "auto"
+        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
+    time_limit : float, optional
+        Seconds after which `fit` ends with what it has.
+
+    Attributes
+    ----------
+    scores_ : ndarray of shape (n_features,)
+        Without resamples 1 for the feature that entered first, 1 - 1/k for the second and so on, 0 for those
+        that never did; with resamples the share of them in which the feature was among the first k.
+    support_ : ndarray of int
+        Chosen features in order of entry, with "cv" as the chosen model has them, or by decreasing share.
+    error_bound_ : float
+        With resamples: bound on the expected number of features chosen by mistake; else NaN.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when X has column names.
+
+    Notes
+    -----
+    Halves come in complementary pairs (Shah and Samworth 2013). Each run chooses at most k of d features, so
+    the expected number of features without an effect that reach the threshold is at most
+    ``k**2 / ((2 * threshold - 1) * d)``, if such features are exchangeable and are chosen no more often than
+    by chance (Meinshausen and Buehlmann 2010). That is `error_bound_`: lower k or raise the threshold to
+    make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose.
+
+    Weights that are all whole numbers from 1 to 8, with 1 among them, are taken as counts: a sample of weight
+    2 is two equal samples, which may come into different halves. The bound then supposes that they were two
+    observations. Any other weights multiply the loss of samples that stay whole, so multiply weights that
+    look like counts and are not by some number, such as 0.5.
+
+    Examples
+    --------
+    >>> from skpursuit import PursuitFeatureSelector, datasets
+    >>> X, y, w = datasets.make_sparse_signal(200, 100, 5, snr=20.0, random_state=0)
+    >>> PursuitFeatureSelector(n_features_to_select=5).fit(X, y).get_support().nonzero()[0].tolist() == (
+    ...     w.nonzero()[0].tolist()
+    ... )
+    True
+    >>> stable = PursuitFeatureSelector(n_features_to_select=8, n_resamples=20, random_state=0).fit(X, y)
+    >>> len(stable.support_), stable.transform(X).shape
+    (5, (200, 5))
+    """
+
+    n_features_to_select: int | str | None = None
+    n_resamples: int = 0
+    threshold: float = 0.75
+    cv: Any = None
+    loss: str | Loss = "auto"
+    ridge: float | None = None
+    scale: str = "auto"
+    selector: str | Selector = "auto"
+    random_state: Any = None
+
+    @property
+    def score(self) -> Any:
+        """A selector has none."""
+        raise AttributeError("PursuitFeatureSelector has no score; put an estimator behind it in a pipeline")
+
+    @monitored
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose features.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Targets, or labels of classes.
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        check_parameters(self, loss="no_validation")  # "auto" is a loss here
+        samples = self._check_samples(X, y, sample_weight, multi_output=True)
+        loss, targets = self._targets(samples.y)
+        n, d = samples.base.shape
+        ordered: Any = None
+        k: Any = self.n_features_to_select
+        if isinstance(k, str):
+            ordered = self._chosen_by_cv(samples, loss, targets)
+            k = len(ordered)
+        elif k is None:
+            k = sparsity.for_pursuit(n, d, False, samples.weights)
+        else:
+            k = sparsity.clip_to_available("n_features_to_select", k, d)
+        config = FitConfig(
+            loss=loss.resolved(targets),
+            selector=self.selector,
+            n_nonzero_coefs=max(k, 1),
+            scale=self.scale,
+            ridge=self.ridge,
+            random_state=seed_of(self.random_state),
+        )
+        self.error_bound_ = float("nan")
+        if self.n_resamples and k:
+            self.scores_ = self._shares(config, samples, targets)
+            chosen = np.flatnonzero(self.scores_ >= self.threshold)
+            self.error_bound_ = float(k**2 / ((2 * self.threshold - 1) * d))
+            self.support_ = chosen[np.argsort(-self.scores_[chosen], kind="stable")]
+            return self
+        if ordered is None:
+            ordered = fit_linear(config, samples.base, targets, samples.weights).columns
+        self.support_, self.scores_ = ordered, np.zeros(d)
+        self.scores_[ordered] = 1.0 - np.arange(len(ordered)) / max(k, 1)
+        return self
+
+    def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Any) -> Indices:
+        """The features of the sparsest model within a standard error of the best."""
+        kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
+        model = kind(
+            solver="auto" if is_auto(self.selector) else "omp",
+            loss=loss,
+            selector=self.selector,
+            cv=self.cv,
+            ridges="auto" if self.ridge is None else self.ridge,
+            scale=self.scale,
+            selection="one_se",
+            random_state=self.random_state,
+            verbose=False,
+        )
+        X, weights, kept = samples.base, samples.weights, samples.kept
+        if samples.X is not None:  # all rows, because `cv` may name them
+            places = np.maximum(np.cumsum(kept) - 1, 0)
+            X, targets = samples.X, targets[places]
+            weights = None if weights is None else np.where(kept, weights[places], 0.0)
+        with warnings.catch_warnings():  # that the best number is the largest tried matters to models
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return model.fit(X, targets, weights).support_
+
+    def _targets(self, y: Any) -> tuple[Loss, Any]:
+        """The loss and y as it takes it; several classes become one column each of squared loss."""
+        kind = type_of_target(y)
+        labels = kind in ("binary", "multiclass") and (y.dtype.kind in "OUSb" or kind == "binary")
+        if labels:
+            classes, codes = np.unique(y, return_inverse=True)
+            if len(classes) == 2 and self.loss in ("auto", "logistic"):
+                return as_loss("logistic"), np.where(codes == 1, 1.0, -1.0)
+            if y.dtype.kind in "OUSb":
+                return Squared(), np.eye(len(classes))[codes]
+        loss = as_loss("squared" if is_auto(self.loss) else self.loss)
+        return loss, loss.check_targets(np.asarray(y, dtype=np.float64))
+
+    def _shares(self, config: FitConfig, samples: CheckedSamples, targets: Any) -> Floats:
+        """The share of resamples in which each feature was among the first k."""
+        units, given = _units(samples, targets)
+        n, d = len(units), samples.base.shape[1]
+        if n < 4:
+            raise ValueError(f"n_resamples needs at least 4 samples, got n_samples = {n}")
+        rng, counts, watch = np.random.default_rng(config.random_state), np.zeros(d), current_monitor()
+        watch.set_total(self.n_resamples)
+        for done in range(self.n_resamples):
+            if done and watch.out_of_time():
+                return counts / done
+            watch.set_message("resample {} of {}", done + 1, self.n_resamples)
+            if done % 2 == 0:
+                order = rng.permutation(n)
+            half = units[order[: n // 2] if done % 2 == 0 else order[n // 2 : 2 * (n // 2)]]
+            weights = np.bincount(half, minlength=len(given)) * given
+            counts[fit_linear(config, samples.base, targets, weights).columns] += 1
+            watch.advance_by()
+        return counts / self.n_resamples
+
+    @lazy_on_dask
+    def transform(self, X: Any) -> Any:
+        """The features that were chosen.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, path, design or Dask collection of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_chosen), lazy where X is
+        """
+        if not is_out_of_core(X):
+            return super().transform(X)
+        check_is_fitted(self, "support_")
+        design = make_design(X)
+        chosen = match_columns(design, self, np.flatnonzero(self.get_support()))
+        return np.ascontiguousarray(design.columns(chosen, cache=False).T)
+
+    @lazy_on_dask
+    def inverse_transform(self, X: Any) -> Any:
+        """All features from those that were chosen; the others are zero.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_chosen)
+
+        Returns
+        -------
+        array of shape (n_samples, n_features), lazy where X is
+        """
+        return super().inverse_transform(X)
+
+    def _get_support_mask(self) -> Any:
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self.support_] = True
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _units(samples: CheckedSamples, targets: Any) -> tuple[Indices, Floats]:
+    """What halves are drawn from: rows, ordered by their values, and the weight of a row that is drawn once.
+
+    Halves of rows are independent whatever the weights mean, and halves of counted rows only if they are
+    counts; so weights must look like counts to be taken for them.
+    """
+    n, d = samples.base.shape
+    weights = np.ones(n) if samples.weights is None else samples.weights
+    values = samples.base.columns(np.arange(min(d, KEYS)), cache=False)
+    order = np.lexsort((*values, *np.reshape(targets, (n, -1)).T))
+    if weights.min() == 1 and weights.max() <= MOST_EQUAL and np.array_equal(weights, np.rint(weights)):
+        return np.repeat(order, weights[order].astype(np.intp)), np.ones(n)
+    return order, weights
+
+
+def is_auto(value: object) -> bool:
+    """Whether a parameter is left to the estimator."""
+    return isinstance(value, str) and value == "auto"

@@ -1,0 +1,247 @@
+"""The contest of classifiers: greedy models with a ridge and boosted ones, on all folds in lock-step.
+
+At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
+a few Newton steps from the last model fit all coefficients (`fit/descent.py`; by conjugate gradients where X
+is sparse or columns are many). Ridges are searched from 0.1 towards smaller ones while the held-out loss
+falls. A fit on all rows takes the same number of Newton steps at the same sizes: a model that is fitted more
+closely than those of the folds predicts worse. Boosting moves one coefficient at a time, by a fifth of the
+step that a bound on the curvature allows: it shrinks as an l1 penalty does, and wins where a signal is weak
+or has many columns and few rows. It goes on among the likely columns for longer and longer before it looks at
+all of them again, which hardly changes its way.
+
+Two classes are one problem. One-vs-rest is one problem for each class; these share size and ridge but not
+their columns, unless "ovr_shared" makes them one problem of several outputs. Multinomial classes are one
+problem.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skpursuit.estimators.cross_validation import Folds
+from skpursuit.estimators.linear_fit import LinearFit, average_fits
+from skpursuit.estimators.model_search.search import (
+    MOST_COLUMNS,
+    Candidate,
+    CandidateSearch,
+    HeldOutLoss,
+    ScaledData,
+    best_columns,
+    early_stopped_path,
+    expect_path_work,
+    growing_sizes,
+    search_ridges,
+)
+from skpursuit.fit.newton_loop import fit_outputs
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.problem.losses import Loss
+from skpursuit.problem.sample_losses import SampleLosses
+
+CLASS_RIDGES, SMALLER, LARGER = 0.1, (0.01, 1e-3, 1e-4), (1.0,)
+CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO = 10, 1.4
+NEWTON_STEPS, NULL_STEPS = 3, 20  # of a model at each size, and of the model without columns
+NEWTON_TOL = 1e-4
+MAX_DIRECT_COLUMNS = 125  # dense coefficients up to which Newton's equations are solved directly
+CLASS_SHRINKAGE, MAX_BOOST_STEPS = 0.2, 1000
+WORKING_SET_SIZE = (
+    64  # columns of each model with the largest gradients, among which boosting goes on for a while
+)
+AGAIN = 8  # all columns are looked at again after this share of the steps so far
+BOOST_RECORDS = np.unique(np.geomspace(1, MAX_BOOST_STEPS, 35).astype(int)).tolist()
+BOOST_RISE_SE = 2.0  # standard errors by which their loss must have risen: it may fall a second time
+MAX_BOOST_ENTRIES = 2e7  # entries of X times folds
+BOOST_TOL = 0.025  # share of the largest step: boosting ends once all steps are as small
+
+
+class FoldClassifier:
+    """A model of one problem on the training rows of one fold; predictions z (n, m) are of all rows."""
+
+    def __init__(self, loss: Loss, y: Any, outputs: int, weights: Floats, fit_intercept: bool) -> None:
+        self.samples, self.weights = SampleLosses(y, loss, weights), weights
+        self.fit_intercept = fit_intercept
+        each = range(0 if loss.couples_targets else outputs)
+        self.apart = [self.samples.target(t) for t in each] or [self.samples]
+        self.columns, self.total = NO_COLUMNS, float(weights.sum())
+        self.coef: Floats = np.zeros((0, outputs))
+        self.intercept: Floats = np.zeros(outputs)
+        self.z: Floats = np.zeros((len(weights), outputs))
+        if fit_intercept:
+            self.fit(np.ones((1, len(weights))), 0.0, NULL_STEPS)
+
+    def losses(self) -> Floats:
+        """Loss of each row, summed over outputs."""
+        return self.samples.loss.value(self.samples.y, self.z).reshape(len(self.z), -1).sum(axis=1)
+
+    def add(self, new: Indices) -> None:
+        """Columns join the support, with coefficients of zero."""
+        self.columns = np.concatenate([self.columns, new])
+        self.coef = np.vstack([self.coef, np.zeros((len(new), self.coef.shape[1]))])
+
+    def fit(self, rows: Any, ridge: float, max_iter: int = NEWTON_STEPS) -> None:
+        """Some Newton steps on the support; `rows` are all columns, the last of them ones."""
+        used, k, w = self.columns, len(self.coef), self.coef
+        penalty = np.full(k + self.fit_intercept, ridge * self.total)
+        if self.fit_intercept:
+            used, w = np.append(used, rows.shape[0] - 1), np.vstack([w, self.intercept])
+            penalty[k] = 0.0
+        unknowns = w.size if self.samples.loss.couples_targets else len(w)
+        by_products = issparse(rows) or unknowns > MAX_DIRECT_COLUMNS
+        fit = fit_outputs(rows[used], self.apart, w, self.z, penalty, NEWTON_TOL, max_iter, by_products)
+        self.coef, self.z = fit[0][:k], fit[1]
+        if self.fit_intercept:
+            self.intercept = fit[0][k]
+
+
+ScaledFit = tuple[Indices, Floats, Floats]  # columns, their coefficients and the intercept, of scaled columns
+Models = list[list[FoldClassifier]]  # for each fold one of every problem
+
+
+class ClassArena(CandidateSearch):
+    """Judges classifiers on the folds by their loss, with at most `most` columns.
+
+    Targets are labels -1 and +1, (n,) or (n, m), or class numbers of a loss that couples its outputs.
+    """
+
+    def __init__(
+        self, data: ScaledData, loss: Loss, targets: list[Any], folds: Folds, most: int | None
+    ) -> None:
+        self.data, self.loss, self.folds = data, loss, folds
+        shapes = [loss.prediction_shape(y) for y in targets]
+        self.vectors = [shape == () for shape in shapes]
+        self.outputs = [int(np.prod(shape)) for shape in shapes]
+        self.targets = [y[:, None] if vector else y for y, vector in zip(targets, self.vectors)]
+        self.rows, d = data.lines(), data.X.shape[1]
+        self.max_size = min(d, MOST_COLUMNS, int(2 * folds.n_effective)) if most is None else min(d, most)
+        self.is_default_max = most is None and self.max_size < d
+        small = not issparse(self.rows) and data.X.size * folds.shape[0] <= MAX_BOOST_ENTRIES
+        self.boosts = small and max(self.outputs) == 1
+        self.begun = self._begun(folds)
+
+    def null_model(self) -> HeldOutLoss:
+        """The best constants."""
+        return self._judged(self.begun)
+
+    def fold_fits(self, model: list[list[ScaledFit]]) -> list[list[LinearFit]]:
+        """For each fold the models of all problems, in terms of X as it was given."""
+        return [
+            [self.data.original(*fit, vector) for fit, vector in zip(fits, self.vectors)] for fits in model
+        ]
+
+    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+        """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
+        many = 4 if isinstance(ridges, str) else len(ridges)
+        expect_path_work(*(["boost"] if self.boosts else []), *["greedy"] * many)
+        if self.boosts:
+            found = ((step, self._judged(models)) for step, models in self._boosted(self._started()))
+            yield early_stopped_path(self, "boost", 0.0, found, turned=BOOST_RISE_SE)
+        if isinstance(ridges, str):
+            yield from search_ridges(self._path, CLASS_RIDGES, SMALLER, LARGER)
+        else:
+            yield from map(self._path, ridges)
+
+    def _path(self, ridge: float) -> list[Candidate]:
+        models = ((size, self._judged(models)) for size, models in self._grown(self._started(), ridge))
+        return early_stopped_path(self, "greedy", ridge, models)
+
+    def averaged_with(
+        self, models: Iterable[list[list[ScaledFit]]], other: list[list[ScaledFit]]
+    ) -> Iterator[HeldOutLoss]:
+        """The means of each model with the other one."""
+        found = self._started()
+        for model in models:
+            for growth, *pairs in zip(found, model, other):
+                for one, *fits in zip(growth, *pairs):
+                    one.columns, one.coef, one.intercept = average_fits([LinearFit(*fit) for fit in fits])[:3]
+                    one.z = self.rows[one.columns].T @ one.coef + one.intercept
+            yield self._judged(found)
+
+    def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
+        """The models of a path, fitted on all rows by the same schedule."""
+        whole = self._begun(self.folds.all_rows())
+        boosted = path[0].family == "boost"
+        found = self._boosted(whole, ends=False) if boosted else self._grown(whole, path[0].ridge)
+        return [self.fold_fits(_fitted(models))[0] for _, (_, models) in zip(path, found)]
+
+    def _begun(self, folds: Folds) -> Models:
+        intercept = self.data.fit_intercept
+        return [
+            [FoldClassifier(self.loss, y, m, train, intercept) for y, m in zip(self.targets, self.outputs)]
+            for train in folds.train
+        ]
+
+    def _started(self) -> Models:
+        return [[copy.copy(model) for model in each] for each in self.begun]
+
+    def _grown(self, models: Models, ridge: float) -> Iterator[tuple[int, Models]]:
+        every = [model for each in models for model in each]
+        for size in growing_sizes(self.max_size, CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO):
+            self._add(every, size)
+            for model in every:
+                model.fit(self.rows, ridge)
+            yield size, models
+
+    def _add(self, every: list[FoldClassifier], size: int) -> None:
+        """Let the columns with the largest gradients join, of all folds and problems by one product."""
+        slopes = self._products(np.hstack([model.samples.residual(model.z) for model in every]))
+        edges = np.cumsum([model.coef.shape[1] for model in every])[:-1]
+        for model, part in zip(every, np.split(slopes, edges, axis=1)):
+            score = np.abs(part[:, 0]) if part.shape[1] == 1 else np.sqrt((part**2).sum(axis=1))
+            score[model.columns] = -1.0
+            model.add(best_columns(score, size - len(model.columns)))
+
+    def _products(self, r: Floats) -> Floats:
+        """Products of all columns with r."""
+        self.entries_read += self.data.X.size
+        return np.asarray(self.rows @ r)[:-1]
+
+    def _boosted(self, models: Models, ends: bool = True) -> Iterator[tuple[int, Models]]:
+        """Steps, in units of a bound of the curvature, along the largest gradients; it `ends` on arrival."""
+        every = [model for each in models for model in each]
+        y, z = np.hstack([model.samples.y for model in every]), np.hstack([model.z for model in every])
+        weights = np.stack([model.weights for model in every], axis=1)
+        unit = (self.loss.smoothness or 1.0) * weights.sum(axis=0)
+        intercepts = np.array([model.intercept[0] for model in every])
+        coef, each = np.zeros((self.data.X.shape[1], len(every))), np.arange(len(every))
+        again, steepest = 1, 0.0
+        for step in range(1, MAX_BOOST_STEPS + 1):
+            r = weights * self.loss.residual(y, z)
+            if step == again:
+                sizes, few = np.abs(self._products(r)), min(WORKING_SET_SIZE, len(coef))
+                likely = np.flatnonzero((sizes >= np.partition(sizes, -few, axis=0)[-few]).any(axis=1))
+                if 2 * len(likely) > len(coef):  # a copy of most of X would be as large as X
+                    likely = np.arange(len(coef))
+                rows = self.rows[likely if len(likely) < len(coef) else slice(len(coef))]
+                again = step + 1 + step // AGAIN
+            slopes = rows @ r
+            best = np.abs(slopes).argmax(axis=0)
+            change = -CLASS_SHRINKAGE * slopes[best, each] / unit
+            coef[likely[best], each] += change
+            z += rows[best].T * change
+            if self.data.fit_intercept:
+                shift = -(weights * self.loss.residual(y, z)).sum(axis=0) / unit
+                z += shift
+                intercepts += shift
+            steepest = max(steepest, np.abs(change).max())
+            if step in BOOST_RECORDS:
+                for p, model in enumerate(every):
+                    model.columns = np.flatnonzero(coef[:, p])
+                    model.coef, model.z = coef[model.columns, p : p + 1], z[:, p : p + 1]
+                    model.intercept = intercepts[p : p + 1].copy()
+                yield step, models
+                if ends and np.abs(change).max() <= BOOST_TOL * steepest:
+                    return
+
+    def _judged(self, models: Models) -> HeldOutLoss:
+        losses = np.array([sum(model.losses() for model in each) for each in models])
+        weighted = (losses * self.folds.test).T
+        rows = self.folds.mean_row_losses(weighted[self.folds.sampled_rows])
+        return HeldOutLoss(_fitted(models), weighted.sum(axis=0), lambda: rows)
+
+
+def _fitted(models: Models) -> list[list[ScaledFit]]:
+    return [[(model.columns, model.coef, model.intercept) for model in each] for each in models]

@@ -1,0 +1,329 @@
+"""Least squares on all folds at once: what the families of models need to know of X and y.
+
+Columns of X are centred and scaled over all rows; each fold then centres them again by its own training rows,
+in formulas. `GramFolds` keeps the Gram matrix of every fold's training and test rows. One pass over X gives
+those of the test rows, and the training ones by subtraction; they give the held-out error of any model
+without X. Where X is wide `ColumnFolds` keeps a scaled copy of X and the Gram columns that were asked for:
+those of all folds come from one product.
+
+Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support` (F, k) and `coef` (F, k, m).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import diags_array, issparse
+
+from skpursuit.estimators.cross_validation import Folds
+from skpursuit.estimators.model_search.search import BLOCK_ENTRIES, ScaledData
+from skpursuit.numerics.arrays import Floats, Indices
+
+MOST_GRAM = 4e7  # entries of all Gram matrices together
+MAX_GRAM_WIDTH = 600  # columns up to which Gram matrices pay though there are fewer rows
+SCALED_ROWS = 8192  # rows that are scaled at a time
+PREFETCH_COLUMNS = 16  # Gram columns of the best scores, made together with one that is missing
+CACHE_BYTES = 2**28  # Gram columns of wide X
+FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
+
+
+class FoldLeastSquares(ABC):
+    """What is known of each fold: weight, means, products of the centred columns with y and their squares.
+
+    Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
+    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant.
+    """
+
+    entries_read: int = 0
+
+    data: ScaledData
+    folds: Folds
+    weight: Floats
+    mean_x: Floats
+    mean_y: Floats
+    xy: Floats
+    squares: Floats
+    yy: Floats
+
+    def _centre(self, sum_x: Floats, sum_y: Floats, xy: Floats, squares: Floats, yy: Floats) -> None:
+        """Set the attributes from sums over training rows."""
+        used = float(self.data.fit_intercept)
+        self.weight = self.folds.train.sum(axis=1)
+        self.mean_x = used * sum_x / self.weight[:, None]
+        self.mean_y = used * sum_y / self.weight[:, None]
+        self.xy = xy - sum_x[:, :, None] * self.mean_y[:, None, :]
+        self.squares = squares - sum_x * self.mean_x
+        self.yy = np.maximum(yy - (sum_y * self.mean_y).sum(axis=1), 0.0)
+        constant = self.squares <= 1e-10 * np.maximum(squares, self.weight[:, None] * 1e-6)
+        self.squares[constant] = 1.0
+        self.xy[constant] = 0.0
+        self.is_constant = constant
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Folds, columns and targets."""
+        return self.xy.shape[0], self.xy.shape[1], self.xy.shape[2]
+
+    def intercepts(self, support: Indices, coef: Floats) -> Floats:
+        """Intercepts (F, m) that belong to the coefficients."""
+        lines = np.arange(len(support))[:, None]
+        return self.mean_y - np.einsum("fk,fkm->fm", self.mean_x[lines, support], coef)
+
+    def _residuals(self, support: Indices, coef: Floats, rows: slice) -> Floats:
+        """Targets less predictions of some rows, (rows, F, m)."""
+        used, table = dense_coef(support, coef)
+        predicted = self._times(rows, used, table).reshape(-1, *self.mean_y.shape)
+        predicted += self.intercepts(support, coef)
+        return self.data.y[rows, None, :] - predicted
+
+    def row_losses(self, support: Indices, coef: Floats) -> Floats:
+        """Loss of each sampled row by the models that did not see it, summed over targets."""
+        rows = self.folds.sampled_rows
+        squares = (self._residuals(support, coef, rows) ** 2).sum(axis=2)
+        return 0.5 * self.folds.mean_row_losses(squares * self.folds.test.T[rows])
+
+    @abstractmethod
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table."""
+
+    @abstractmethod
+    def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        """Gram columns (F, d): of atom f in fold f. `scores` (F, d) tell which may be asked for next."""
+
+    @abstractmethod
+    def support_grams(self, support: Indices) -> Floats:
+        """Gram matrices of the supports, (F, k, k)."""
+
+    @abstractmethod
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        """Products of the columns with the residuals, (F, d, m)."""
+
+    @abstractmethod
+    def losses(self, support: Indices, coef: Floats) -> Floats:
+        """Half of the sum of squared errors on the test rows of each fold, (F,)."""
+
+    @abstractmethod
+    def all_rows(self) -> FoldLeastSquares:
+        """The same for one fold of all rows."""
+
+
+def column_blocks(lines: int, d: int) -> Iterator[slice]:
+    """All of d columns in order, so many at a time that temporary tables of so many lines stay in the cache.
+
+    Tables of a million columns are otherwise made of fresh pages each time, which costs more than the sums.
+    """
+    width = max(1, BLOCK_ENTRIES // lines)
+    return (slice(start, start + width) for start in range(0, d, width))
+
+
+def dense_coef(support: Indices, coef: Floats) -> tuple[Indices, Floats]:
+    """Columns that occur in a fold, and their coefficients as a table (len(columns), F * m)."""
+    used = np.unique(support)
+    n_folds, _, targets = coef.shape
+    table = np.zeros((len(used), n_folds, targets))
+    places = np.searchsorted(used, support)
+    for f in range(n_folds):
+        np.add.at(table[:, f], places[f], coef[f])
+    return used, table.reshape(len(used), -1)
+
+
+class GramLeastSquares(FoldLeastSquares):
+    """Gram matrices of training and test rows; `moments` are those of [X, y, 1] on the rows of each."""
+
+    def __init__(self, data: ScaledData, folds: Folds, total: Floats | None = None) -> None:
+        self.data, self.folds = data, folds
+        if total is None:
+            self.test_moments = np.array([self._moments(test) for test in folds.test])
+            self.total, train = self._train_moments()
+        else:
+            self.test_moments, self.total, train = np.zeros_like(total)[None], total, total[None]
+        d, m = data.X.shape[1], data.y.shape[1]
+        x, y = slice(0, d), slice(d, d + m)
+        yy = np.trace(train[:, y, y], axis1=1, axis2=2)
+        squares = np.diagonal(train[:, x, x], axis1=1, axis2=2)
+        self._centre(train[:, x, -1], train[:, y, -1], train[:, x, y], squares, yy)
+        means = np.einsum("fi,fj->fij", train[:, x, -1], self.mean_x)
+        self.gram = np.ascontiguousarray(train[:, x, x]) - means
+
+    def _train_moments(self) -> tuple[Floats, Floats]:
+        """Moments of all rows, and of the training rows: the difference where they are all but the test."""
+        folds = self.folds
+        repeats = folds.test_weight[0] / folds.weights[0]
+        if np.allclose(folds.test_weight, repeats * folds.weights, rtol=1e-12) and repeats > 0:
+            total = self.test_moments.sum(axis=0) / repeats
+        else:
+            total = self._moments(folds.weights)
+        parts = zip(self.test_moments, folds.train, folds.test)
+        train = [
+            total - held if np.array_equal(rest + test, folds.weights) else self._moments(rest)
+            for held, rest, test in parts
+        ]
+        return total, np.array(train)
+
+    def _moments(self, weights: Floats) -> Floats:
+        rows = np.flatnonzero(weights)
+        X, y = self.data.X, self.data.y
+        self.entries_read += len(rows) * X.shape[1]
+        size = X.shape[1] + y.shape[1] + 1
+        if issparse(X):
+            return self._sparse_moments(rows, weights[rows])
+        total = np.zeros((size, size))
+        equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
+        for start in range(0, len(rows), SCALED_ROWS):
+            some = rows[start : start + SCALED_ROWS]
+            block = np.empty((len(some), size))
+            block[:, : X.shape[1]] = self.data.block(some)
+            block[:, X.shape[1] : -1], block[:, -1] = y[some], 1.0
+            if not equal:
+                block *= np.sqrt(weights[some])[:, None]
+            total += block.T @ block
+        return total * weights[rows[0]] if equal else total
+
+    def _sparse_moments(self, rows: Indices, weights: Floats) -> Floats:
+        block, d = self.data.block(rows), self.data.X.shape[1]
+        rest = np.column_stack([self.data.y[rows], np.ones(len(rows))])
+        cross = block.T @ (weights[:, None] * rest)
+        total = np.empty((d + rest.shape[1],) * 2)
+        total[:d, :d] = (block.T @ (diags_array(weights) @ block)).toarray()
+        total[:d, d:], total[d:, :d] = cross, cross.T
+        total[d:, d:] = rest.T @ (weights[:, None] * rest)
+        return total
+
+    def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        return self.gram[np.arange(len(atoms)), atoms]
+
+    def support_grams(self, support: Indices) -> Floats:
+        return _blocks(self.gram, support)
+
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
+        return self.xy - np.array(moved)
+
+    def losses(self, support: Indices, coef: Floats) -> Floats:
+        """Residuals are a linear form of the columns, y and 1, so their squares are one of the moments."""
+        n_folds, d, m = self.shape
+        rest, minus = np.arange(d, d + m + 1), -np.eye(m)
+        places = np.hstack([support, np.broadcast_to(rest, (n_folds, m + 1))])
+        intercepts = self.intercepts(support, coef)[:, None]
+        form = np.concatenate([coef, np.broadcast_to(minus, (n_folds, m, m)), intercepts], axis=1)
+        return 0.5 * np.maximum((form * (_blocks(self.test_moments, places) @ form)).sum(axis=(1, 2)), 0.0)
+
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        return self.data.predict(rows, used, table)
+
+    def all_rows(self) -> GramLeastSquares:
+        return GramLeastSquares(self.data, self.folds.all_rows(), self.total)
+
+
+def _blocks(matrices: Floats, places: Indices) -> Floats:
+    """The rows and columns `places` (F, k) of square matrices (F, d, d)."""
+    n_folds, d, _ = matrices.shape
+    rows = (np.arange(n_folds)[:, None] * d + places) * d
+    return matrices.ravel().take(rows[:, :, None] + places[:, None, :])
+
+
+class ColumnLeastSquares(FoldLeastSquares):
+    """A scaled copy of X, and Gram columns of all folds for the atoms that were asked for."""
+
+    def __init__(self, data: ScaledData, folds: Folds, scaled: Any = None) -> None:
+        self.data, self.folds = data, folds
+        X = self.X = data.block() if scaled is None else scaled
+        train, y = folds.train, data.y
+        sum_x = np.asarray(train @ X)
+        xy = np.stack([np.asarray((train * line) @ X) for line in y.T], axis=2)
+        if issparse(X):
+            squares = np.asarray(train @ X.multiply(X))
+        else:
+            squares = np.hstack([train @ X[:, some] ** 2 for some in column_blocks(*X.shape)])
+        self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
+        self.sum_x = sum_x
+        self._kept: dict[int, Floats] = {}
+        room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
+        self._room = room if room >= 2 * PREFETCH_COLUMNS and X.shape[0] >= FEW_ROWS else 0
+        held = float(np.count_nonzero(folds.test)) * X.shape[1]
+        self._tests: list[tuple[Indices, Floats]] = []  # rows that a fold tests, and these rows of X
+        if self._room and folds.are_complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
+            tests = [np.flatnonzero(test) for test in folds.test]
+            self._tests = [(rows, X[rows]) for rows in tests]
+
+    def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
+        missing = sorted(set(atoms.tolist()) - self._kept.keys())
+        room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
+        if missing and room < 0:  # each fold its own column
+            self.entries_read += self.X.size
+            lines = self.X[:, atoms]
+            lines = (lines.toarray() if issparse(lines) else lines).T
+            found = np.asarray((self.folds.train * lines) @ self.X)
+            for f, j in enumerate(atoms):
+                found[f] -= self.mean_x[f, j] * self.sum_x[f]
+            return found
+        if (
+            missing and scores is not None and room >= PREFETCH_COLUMNS
+        ):  # in one pass with those likely to come next
+            best = scores.max(axis=0)
+            best[[*missing, *self._kept]] = -1.0
+            missing += np.argpartition(best, -PREFETCH_COLUMNS)[-PREFETCH_COLUMNS:].tolist()
+        if missing:
+            self._kept.update(self._make(np.array(missing)))
+        return np.array([self._kept[j][f] for f, j in enumerate(atoms.tolist())])
+
+    def _make(self, atoms: Indices) -> dict[int, Floats]:
+        self.entries_read += self.X.size
+        lines = self.X[:, atoms]
+        lines = (lines.toarray() if issparse(lines) else lines).T
+        if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
+            found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
+            for f, (rows, X) in enumerate(self._tests):
+                tested = (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested += self.mean_x[f, atoms, None] * self.sum_x[f]
+                np.subtract(every, tested, out=found[:, f])
+        else:
+            spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
+            found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
+            found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+        return dict(zip(atoms.tolist(), found))
+
+    def support_grams(self, support: Indices) -> Floats:
+        found = []
+        for f, s in enumerate(support):
+            part = self.X[:, s]
+            weights = self.folds.train[f]
+            if issparse(part):
+                gram = (part.T @ (diags_array(weights) @ part)).toarray()
+            else:
+                gram = part.T @ (weights[:, None] * part)
+            found.append(gram - np.outer(self.sum_x[f, s], self.mean_x[f, s]))
+        return np.array(found)
+
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        return np.asarray(self.X[:, used][rows] @ table)
+
+    def gradient(self, support: Indices, coef: Floats) -> Floats:
+        self.entries_read += self.X.size
+        left = self._residuals(support, coef, slice(None))
+        left *= self.folds.train.T[:, :, None]
+        g = np.asarray(left.reshape(len(left), -1).T @ self.X).reshape(*self.mean_y.shape, -1)
+        g = np.ascontiguousarray(g.transpose(0, 2, 1))
+        g[self.is_constant] = 0.0
+        return g
+
+    def losses(self, support: Indices, coef: Floats) -> Floats:
+        squares = (self._residuals(support, coef, slice(None)) ** 2).sum(axis=2)
+        return 0.5 * (squares * self.folds.test.T).sum(axis=0)
+
+    def all_rows(self) -> ColumnLeastSquares:
+        return ColumnLeastSquares(self.data, self.folds.all_rows(), self.X)
+
+
+def fold_least_squares(data: ScaledData, folds: Folds) -> FoldLeastSquares:
+    """Gram matrices where they are small or X is tall, else Gram columns."""
+    n, d = data.X.shape
+    small = 2 * folds.shape[0] * d**2 <= MOST_GRAM
+    return (
+        GramLeastSquares(data, folds)
+        if small and d <= max(n, MAX_GRAM_WIDTH)
+        else ColumnLeastSquares(data, folds)
+    )

@@ -1,0 +1,322 @@
+"""Models of several families compete on the same folds, and one is chosen.
+
+A path of models, from small to large, is followed until its held-out loss has clearly turned. The smallest
+mean loss alone is a poor judge of different families: where a signal is weak it favours small greedy models
+by luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
+neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
+in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
+Whether there is anything to predict is for `relation.py` to say.
+
+`ScaledData` are the data as all arenas see them: X as it was given, and what centres and divides its columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array, issparse, vstack
+
+from skpursuit.estimators.base import CheckedSamples
+from skpursuit.estimators.cross_validation import Folds
+from skpursuit.estimators.linear_fit import LinearFit, average_fits
+from skpursuit.estimators.standardized import SQUARED, standardize
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import SMALL_BLOCK
+from skpursuit.progress import current_monitor
+
+PATH_PATIENCE = 8  # sizes without a new best before a path may end
+RISE_SE = 1.0  # standard errors by which the loss must have risen by then
+FAMILY_T = 1.5  # t from which the boosted model, or that with few columns, is taken alone
+ONE_SE = 1.0  # standard errors that `selection="one_se"` gives away
+MOST_COLUMNS = 2000  # of a model, unless more are asked for
+BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
+SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
+#: For estimates of the time left: models of a usual path, and what they cost, by family.
+TYPICAL_WORK = {"boost": (35, 3.0)}
+DEFAULT_WORK = (17, 1.0)
+
+
+class ScaledData(NamedTuple):
+    """X, targets (n, m), and what is subtracted from the columns of X and divides them.
+
+    `offset` (m,) was subtracted from the targets.
+    """
+
+    X: Any
+    y: Floats
+    centre: Floats
+    scale: Floats
+    fit_intercept: bool
+    offset: Floats
+
+    @classmethod
+    def of(cls, samples: CheckedSamples, y: Any, scale: str, fit_intercept: bool) -> Self:
+        """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
+
+        A large sparse X is not centred, because it would not be sparse any more; each fold does it in
+        formulas, which cost digits. A small one is made dense.
+        """
+        X = samples.X if samples.kept.all() else samples.X[samples.kept]
+        if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
+            X = X.toarray()
+        table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
+        centre = 0.0 * data.centre if issparse(X) else data.centre
+        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset)
+
+    def block(self, rows: Indices | slice = slice(None)) -> Any:
+        """Some rows of X as the models see it; a sparse X stays sparse and is not centred."""
+        if issparse(self.X):
+            return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
+        found = self.X[rows] - self.centre
+        found /= self.scale
+        return found
+
+    def lines(self) -> Any:
+        """The columns that `block` gives as the rows of an array, and a row of ones behind them."""
+        n, d = self.X.shape
+        if issparse(self.X):
+            return csr_array(vstack([self.block().T, np.ones((1, n))]))
+        lines, step = np.ones((d + 1, n)), max(1, BLOCK_ENTRIES // d)
+        for start in range(0, n, step):
+            some = slice(start, start + step)
+            lines[:d, some] = self.block(some).T
+        return lines
+
+    def original(self, columns: Indices, coef: Floats, intercept: Floats, vector: bool) -> LinearFit:
+        """A model of scaled columns, with coefficients (k, m), as one of X; of one target if a `vector`."""
+        coef = coef / self.scale[columns, None]
+        intercept = intercept - self.centre[columns] @ coef
+        return LinearFit(columns, *((coef[:, 0], intercept[0]) if vector else (coef, intercept)))
+
+    def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
+        table = table / self.scale[used, None]
+        return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
+
+
+def growing_sizes(most: int, single: int, growth: float) -> list[int]:
+    """1, 2, ..., `single`, then larger by a factor."""
+    sizes = list(range(1, min(single, most) + 1))
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * growth))))
+    return sizes
+
+
+def best_columns(score: Floats, count: int) -> Indices:
+    """The columns with the largest scores, in order of their number; the first of equals."""
+    if count == 1:
+        return np.array([score.argmax()])
+    least = np.partition(score, len(score) - count)[len(score) - count]
+    above, equal = np.flatnonzero(score > least), np.flatnonzero(score == least)
+    return np.sort(np.concatenate([above, equal[: count - len(above)]]))
+
+
+class HeldOutLoss(NamedTuple):
+    """Models of all folds as an arena knows them, the losses on test rows, by folds, and what gives rows'."""
+
+    model: Any
+    fold_losses: Floats
+    rows: Callable[[], Floats]
+
+
+class CandidateSearch(ABC):
+    """What makes the models of families and judges them on the folds."""
+
+    folds: Folds
+    max_size: int  # the largest number of columns that was tried
+    is_default_max: bool  # whether that is a limit of ours, which a user may raise
+    entries_read: int = 0  # entries of X that were read
+
+    @abstractmethod
+    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+        """Paths of all families; `ridges` is "auto" or a list of those to try."""
+
+    @abstractmethod
+    def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
+        """The models of a path fitted on all rows by the same schedule, one for each problem."""
+
+    @abstractmethod
+    def null_model(self) -> HeldOutLoss:
+        """The models without columns."""
+
+    @abstractmethod
+    def fold_fits(self, model: Any) -> list[list[LinearFit]]:
+        """For each fold the models of all problems, in terms of X and y as they were given."""
+
+    def averaged_with(self, models: Iterable[Any], other: Any) -> Iterator[HeldOutLoss]:
+        """The means of each model with the other one; none where no models are boosted."""
+        return iter(())
+
+    def n_features(self, model: Any) -> float:
+        """Number of columns with coefficients, on average over the folds; they come first in each fit."""
+        return float(np.mean([max(len(fit[0]) for fit in fits) for fits in model]))
+
+
+@dataclass(eq=False)
+class Candidate:
+    """Models of one family, ridge and size on all folds, and how good they are on the rows held out."""
+
+    search: CandidateSearch
+    family: str
+    ridge: float
+    size: int  # coefficients, or steps of boosting
+    evaluation: HeldOutLoss
+    scores: Floats | None = None  # of a scorer, one for each fold
+    config: Any = None  # what makes the path again
+
+    @cached_property
+    def held_out_loss(self) -> float:
+        """Mean loss over the tests."""
+        return float(self.evaluation.fold_losses.sum() / self.search.folds.test_weight.sum())
+
+    @property
+    def compared_loss(self) -> float:
+        """What is compared: minus the mean score of a scorer, or the mean loss over the tests."""
+        return self.held_out_loss if self.scores is None else -float(self.scores.mean())
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Loss of each row by the models that did not see it."""
+        return self.evaluation.rows()
+
+    @cached_property
+    def n_features(self) -> float:
+        """Columns with coefficients, on average over the folds."""
+        return self.search.n_features(self.evaluation.model)
+
+    def t_statistic_against(self, other: Candidate) -> float:
+        """How many standard errors this is better than another: over rows, or folds where a scorer judges."""
+        if self.scores is None or other.scores is None:
+            better = other.held_out_loss - self.held_out_loss
+            same = abs(better) <= SAME * abs(other.held_out_loss)
+            return 0.0 if same else self.search.folds.paired_t(better, other.rows, self.rows)
+        gain = self.scores - other.scores
+        if abs(gain.mean()) <= SAME * abs(other.compared_loss):
+            return 0.0
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+        return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
+
+
+def expect_path_work(*families: str) -> None:
+    """Tell the watch how much work the paths of some families are, about."""
+    current_monitor().set_total(
+        sum(models * cost for models, cost in (TYPICAL_WORK.get(f, DEFAULT_WORK) for f in families))
+    )
+
+
+def early_stopped_path(
+    arena: CandidateSearch,
+    family: str,
+    ridge: float,
+    models: Iterable[tuple[int, HeldOutLoss]],
+    patience: int = PATH_PATIENCE,
+    turned: float = RISE_SE,
+    config: Any = None,
+) -> list[Candidate]:
+    """The candidates of a path, up to where its loss has clearly turned."""
+    path: list[Candidate] = []
+    best, since, watch = None, 0, current_monitor()
+    for size, judged in models:
+        watch.set_message("{} models with ridge {:g}, size {}", family, ridge, size)
+        found = Candidate(arena, family, ridge, size, judged, config=config)
+        path.append(found)
+        watch.advance_by(TYPICAL_WORK.get(family, DEFAULT_WORK)[1])
+        if watch.out_of_time():
+            break
+        if best is None or found.compared_loss < best.compared_loss:
+            best, since = found, 0
+            continue
+        since += 1
+        if since >= patience and best.t_statistic_against(found) > turned:
+            break
+    return path
+
+
+def best_candidate(candidates: Iterable[Candidate]) -> Candidate:
+    """The candidate with the smallest loss, the first of those equal to rounding; NaN is no loss."""
+    several = list(candidates)
+    losses = [one.compared_loss if np.isfinite(one.compared_loss) else np.inf for one in several]
+    most = min(losses) + SAME * abs(min(losses))
+    return next(one for one, loss in zip(several, losses) if loss <= most)
+
+
+def search_ridges(paths: Any, start: float, down: Iterable[float], up: Iterable[float]) -> Iterator[list]:
+    """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones.
+
+    `paths` makes the path of a ridge.
+    """
+    best = paths(start)
+    yield best
+    lowest = best_candidate(best).compared_loss
+    for towards in (down, up):
+        improved = False
+        for ridge in towards:
+            path = paths(ridge)
+            yield path
+            loss = best_candidate(path).compared_loss
+            if loss >= lowest:
+                break
+            lowest, improved = loss, True
+        if improved:
+            return
+
+
+def path_containing(paths: list[list[Candidate]], one: Candidate) -> list[Candidate]:
+    """The path that a candidate is on."""
+    return next(path for path in paths if one in path)
+
+
+def average_families(paths: list[list[Candidate]]) -> list[Candidate]:
+    """Where neither boosted models nor others are clearly better: the means of the former and the best other.
+
+    Boosted models stand for dense signals, all others for sparse ones.
+    """
+    kinds = [[path for path in paths if (path[0].family == "boost") is boosts] for boosts in (True, False)]
+    if not all(kinds):
+        return []
+    boosted, few = (best_candidate(one for path in kind for one in path) for kind in kinds)
+    if not abs(few.t_statistic_against(boosted)) <= FAMILY_T:
+        return []
+    path, others = path_containing(paths, boosted), path_containing(paths, few)
+    models = few.search.averaged_with((one.evaluation.model for one in path), few.evaluation.model)
+    parts = path, others[: others.index(few) + 1]
+    return [
+        replace(one, family="mean", ridge=few.ridge, evaluation=judged, config=parts)
+        for one, judged in zip(path, models)
+    ]
+
+
+def refit_path(path: list[Candidate]) -> list[list[LinearFit]]:
+    """The models of a path fitted on all rows, one for each problem."""
+    if path[0].family != "mean":
+        return path[0].search.refit(path)
+    boosted, others = path[0].config
+    other = refit_path(others)[-1]
+    return [[average_fits(list(pair)) for pair in zip(fits, other)] for fits in refit_path(boosted)]
+
+
+def choose_candidate(paths: list[list[Candidate]], selection: str) -> tuple[Candidate, float]:
+    """The chosen candidate, a mean where there are some, else the best; t against the runner-up."""
+    candidates = [one for path in paths for one in path]
+    best = best_candidate([one for one in candidates if one.family == "mean"] or candidates)
+    others = [one for path in paths if best not in path for one in path]
+    other = best_candidate(others or [one for one in candidates if one is not best] or [best])
+    if selection == "one_se":
+        best = _one_standard_error(candidates, best)
+    return best, best.t_statistic_against(other) if other is not best else 0.0
+
+
+def _one_standard_error(candidates: list[Candidate], best: Candidate) -> Candidate:
+    """The candidate with the fewest features among those within a standard error of the best."""
+    for one in sorted(candidates, key=lambda one: (one.n_features, one.compared_loss)):
+        if one.n_features >= best.n_features:
+            break
+        if best.t_statistic_against(one) <= ONE_SE:
+            return one
+    return best

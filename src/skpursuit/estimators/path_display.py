@@ -1,0 +1,176 @@
+"""`PathDisplay`: the coefficients, the scores and the choice of a cross-validated pursuit in one figure.
+
+It follows scikit-learn's displays: `from_estimator` takes what it shows from a fitted estimator, `plot` draws
+it, and the matplotlib objects stay as attributes for those who want to change them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skpursuit._text import write
+from skpursuit.estimators.parameter_rules import criterion_of
+from skpursuit.numerics.arrays import Floats
+from skpursuit.parameters import short_repr
+from skpursuit.problem.losses import as_loss
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PathDisplay:
+    """Path of a cross-validated pursuit, drawn as scikit-learn's displays are.
+
+    Make one by `from_estimator`; `plot` draws it again.
+
+    Parameters
+    ----------
+    coef_path : ndarray of shape (n_path, n_path_features)
+    scores : ndarray of shape (n_folds, n_scores)
+        There may be more of them than models of the path.
+    n_nonzero_coefs : int
+        The chosen number of coefficients.
+    sizes : ndarray of shape (n_scores,), optional
+        Number of coefficients of each model. Default: 1, 2, ...
+    one_se : int, optional
+        The smallest number whose mean score is within one standard error of the best.
+    feature_names : sequence of str, optional
+        Names of the features of the path. Default: x0, x1, ...
+    score_name : str
+        What the scores are.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of two matplotlib Axes
+        Coefficients above, scores below.
+    lines_ : list of matplotlib Line2D
+        One for each feature of the path.
+    mean_line_ : matplotlib Line2D
+        Mean score.
+    choice_lines_ : list of matplotlib Line2D
+        The chosen number, in both axes.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from skpursuit import PathDisplay, PursuitRegressorCV, datasets
+    >>> X, y, w = datasets.make_sparse_signal(200, 40, 3, snr=20.0, random_state=0)
+    >>> display = PathDisplay.from_estimator(PursuitRegressorCV().fit(X, y))
+    >>> len(display.axes_)
+    2
+    """
+
+    coef_path: Floats
+    scores: Floats
+    n_nonzero_coefs: int
+    sizes: Any = None
+    one_se: int | None = None
+    feature_names: Any = None
+    score_name: str = "score"
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, feature_names: Any = None, ax: Any = None, n_labels: int = 8
+    ) -> Self:
+        """Draw the path of a `PursuitRegressorCV`, `PursuitClassifierCV` or `OrthogonalMatchingPursuitCV`.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        feature_names : sequence of str of length n_features, optional
+            Default: the names seen in `fit`, else x0, x1, ...
+        ax : two matplotlib Axes, optional
+            Where to draw. Default: a new figure.
+        n_labels : int
+            Features named in the figure: those with the largest chosen coefficients.
+        """
+        if not getattr(estimator, "keeps_path", False):
+            kinds = "PursuitRegressorCV, PursuitClassifierCV or OrthogonalMatchingPursuitCV"
+            raise TypeError(f"a path needs {kinds}, got {estimator!r}")
+        check_is_fitted(estimator, "coef_path_")
+        names, known = feature_names, vars(estimator)
+        names = known.get("feature_names_in_") if names is None else names
+        if names is not None and len(names) != estimator.n_features_in_:
+            raise ValueError(f"feature_names has {len(names)} names for {estimator.n_features_in_} features")
+        scores, chosen = estimator.scores_, int(estimator.n_nonzero_coefs_)
+        sizes = known.get("path_sizes_", np.arange(1, scores.shape[1] + 1))
+        mean, spread = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))
+        best = int(np.argmax(mean))
+        place = int(np.argmax(np.where(sizes == chosen, mean, -np.inf)))
+        last = np.append(sizes[1:] != sizes[:-1], True)  # boosted models may have equally many features
+        kept = np.where(sizes == chosen, np.arange(len(sizes)) == place, last)
+        path = estimator.coef_path_[kept[: len(estimator.coef_path_)]] * estimator.path_scales_
+        if path.ndim == 3:  # of several targets or classes the one with the largest coefficient
+            path = path[:, np.abs(path).max(axis=0).argmax(axis=0), np.arange(path.shape[2])]
+        name, factor = _score_name(estimator)
+        return cls(
+            coef_path=path,
+            scores=factor * scores[:, kept],
+            n_nonzero_coefs=chosen,
+            sizes=sizes[kept],
+            one_se=int(sizes[mean >= mean[best] - spread[best]].min()) if len(scores) > 1 else None,
+            feature_names=[f"x{j}" if names is None else str(names[j]) for j in estimator.path_features_],
+            score_name=name,
+        ).plot(ax, n_labels=n_labels)
+
+    def plot(self, ax: Any = None, *, n_labels: int = 8) -> Self:
+        """Draw coefficients (times standard deviations) above and scores below.
+
+        Parameters
+        ----------
+        ax : two matplotlib Axes, optional
+            Default: a new figure.
+        n_labels : int
+            Features named in the figure.
+        """
+        path, scores = np.asarray(self.coef_path), np.asarray(self.scores)
+        names = [f"x{j}" for j in range(path.shape[1])] if self.feature_names is None else self.feature_names
+        sizes = np.arange(1, scores.shape[1] + 1) if self.sizes is None else np.asarray(self.sizes)
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(2, 1, sharex=True, figsize=(7.5, 6), layout="constrained")[1]
+        if np.shape(ax) != (2,):
+            raise ValueError(f"ax must be two Axes, got {short_repr(ax)}")
+        self.axes_, self.figure_, self.lines_ = np.asarray(ax), ax[0].figure, []
+        (top, bottom), place = ax, int(np.argmin(np.abs(sizes - self.n_nonzero_coefs)))
+        size = np.abs(path[min(place, len(path) - 1)]) if len(path) else np.zeros(path.shape[1])
+        named = [j for j in np.argsort(-size, kind="stable")[:n_labels].tolist() if size[j] > 0]
+        for j, values in enumerate(path.T):
+            look = {"marker": ".", "zorder": 3} if j in named else {"color": "0.75", "linewidth": 0.7}
+            self.lines_ += top.plot(sizes[: len(path)], np.where(values != 0, values, np.nan), **look)
+        legend = top.legend([self.lines_[j] for j in named], [""] * len(named), fontsize="small")
+        for text, j in zip(legend.get_texts(), named):
+            write(text, names[j])
+        top.set_ylabel("coefficient × standard deviation")
+        mean, error = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))
+        (self.mean_line_,) = bottom.plot(sizes, mean, marker=".")
+        bottom.fill_between(sizes, mean - error, mean + error, alpha=0.2, linewidth=0)
+        within = "" if self.one_se is None else f", within one standard error: {self.one_se}"
+        bottom.set_title(f"chosen: {self.n_nonzero_coefs}{within}", fontsize="medium")
+        write(bottom.set_ylabel(""), self.score_name)
+        bottom.set_xlabel("number of non-zero coefficients")
+        look = {"color": "0.35", "linestyle": "--", "linewidth": 1}
+        self.choice_lines_ = [part.axvline(sizes[place], **look) for part in ax]
+        return self
+
+
+def _score_name(estimator: Any) -> tuple[str, float]:
+    """What is drawn of the scores, in its own units, and the factor that makes it of them."""
+    parameters = estimator.get_params(deep=False)
+    scoring = parameters.get("scoring")
+    if criterion_of(parameters):
+        return scoring.upper(), -1.0
+    if isinstance(scoring, str):
+        loss = scoring.startswith("neg_")
+        return scoring.removeprefix("neg_").replace("_", " "), -1.0 if loss else 1.0
+    if scoring is not None:
+        return "score", 1.0
+    if "loss" not in parameters:
+        return "mean squared error", -1.0
+    squared = as_loss(parameters["loss"]).quadratic
+    return ("mean squared error", -2.0) if squared else (f"mean {parameters['loss']} loss", -1.0)

@@ -1,0 +1,367 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Vector loops of the panels of codes (see `panels`), spelled out for LLVM.
+
+Its own choice for the plain loops is two or more times slower.
+Only `multiply_panel` knows particular instructions, and only where it is asked for them.
+"""
+
+from functools import partial
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from skpursuit.kernels.llvm import emit_load, emit_prefetch, reduce_lanes
+
+PANEL_COLUMNS = 16  # columns whose codes lie together
+QUAD_ROWS = 4  # rows whose codes of one column lie together
+QUAD_BYTES = PANEL_COLUMNS * QUAD_ROWS  # bytes of a quad of rows in a panel: a cache line
+ROUND_SHIFT = (
+    1.5 * 2**23 + 128
+)  # adding it to a float32 rounds, and leaves the integer plus 128 in its low byte
+MAX_CODE = 127.0  # codes are within -127 ... 127
+SECOND_BYTE_SCALE = 256.0  # of a second byte, in a unit of the first: a power of two, so that nothing rounds
+PREFETCH_BYTES = 512  # bytes of a row that are asked for ahead
+
+I64, I32 = ir.IntType(64), ir.IntType(32)
+F32_VECTOR, I32_VECTOR = ir.VectorType(ir.FloatType(), PANEL_COLUMNS), ir.VectorType(I32, PANEL_COLUMNS)
+F64_VECTOR = ir.VectorType(ir.DoubleType(), PANEL_COLUMNS)
+FAST = ("contract",)
+
+
+def _data(context, builder, signature, args):
+    """Pointers of the arrays among the arguments, and the other arguments as they are."""
+    return [
+        context.make_array(given)(context, builder, value).data if isinstance(given, types.Array) else value
+        for given, value in zip(signature.args, args)
+    ]
+
+
+def _all(vector, value):
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def _splat(builder, one, width=PANEL_COLUMNS):
+    """A vector of one number."""
+    lane = builder.insert_element(ir.Constant(ir.VectorType(one.type, width), ir.Undefined), one, I32(0))
+    return builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(I32, width), [0] * width))
+
+
+def _store(builder, value, base, at):
+    builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
+
+
+def _like(builder, v, kind):
+    """Numbers in float64 in the precision of another vector."""
+    return v if v.type == kind else builder.fptrunc(v, kind)
+
+
+def _rounded(builder, t):
+    """Numbers cut to codes: (float32 whose low byte is the code plus 128, code).
+
+    Comparisons are written so that LLVM takes min and max instructions for them.
+    """
+    high, low = _all(F32_VECTOR, MAX_CODE), _all(F32_VECTOR, -MAX_CODE)
+    inside = builder.select(builder.fcmp_ordered("<", t, high), t, high)
+    inside = builder.select(builder.fcmp_ordered(">", inside, low), inside, low)
+    shifted = builder.fadd(inside, _all(F32_VECTOR, ROUND_SHIFT))
+    return shifted, builder.fsub(shifted, _all(F32_VECTOR, ROUND_SHIFT))
+
+
+def _encoded(builder, entries, centre, factor, fine):
+    """Entries as codes: the shifted bytes, and (what the first byte leaves, its code, what both leave).
+
+    The second byte has what the first leaves, in units of 1 / FINE; both differences are exact.
+    """
+    t = builder.fmul(_like(builder, builder.fsub(entries, centre), F32_VECTOR), factor)
+    shifted, code = _rounded(builder, t)
+    left = builder.fsub(t, code)
+    if not fine:
+        return [shifted], [left, code]
+    second, rest = _rounded(builder, builder.fmul(left, _all(F32_VECTOR, SECOND_BYTE_SCALE)))
+    rest = builder.fsub(left, builder.fmul(rest, _all(F32_VECTOR, 1.0 / SECOND_BYTE_SCALE)))
+    return [shifted, second], [left, code, rest]
+
+
+def _planes(codes, fine, signature, place):
+    """The arrays that bytes go to: the second one only where it is one of bytes."""
+    return [codes, fine] if signature.args[place].dtype == types.uint8 else [codes]
+
+
+def _add_square(builder, total, v):
+    return builder.fadd(total, builder.fmul(v, v, flags=FAST), flags=FAST)
+
+
+@intrinsic
+def encode_row_quad(
+    _context, x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step
+):
+    """Encode four rows of `count` columns, a multiple of PANEL, from x[at], rows being `stride` apart.
+
+    Where fewer than four are `left` the last of them is repeated. With t = (x - frame) * factor a code is t,
+    cut to -127 ... 127 and rounded, plus 128. Bytes of the first panel go to codes[place:], those of the next
+    `step` further, and second bytes to the same places of `fine`, if that is an array of bytes. Squares of
+    t - code are added to work[column:], those of the codes `apart` further, those of what both bytes leave
+    again `apart` further; frames and factors begin at `column` too.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step = _data(
+            context, builder, signature, args
+        )
+        planes = _planes(codes, fine, signature, 11)
+        own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
+        last = builder.sub(left, I64(1))
+        rows = []
+        for k in range(QUAD_ROWS):
+            row = builder.select(builder.icmp_signed("<", I64(k), last), I64(k), last)
+            rows.append(builder.gep(x, [builder.add(at, builder.mul(stride, row))]))
+        line = 64 // (signature.args[0].dtype.bitwidth // 8)
+        with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (j, _):
+            col = builder.add(column, j)
+            places = [builder.add(col, builder.mul(apart, I64(p))) for p in range(1 + len(planes))]
+            c, f = (
+                _like(builder, emit_load(builder, frame, col, F64_VECTOR), own),
+                emit_load(builder, factor, col, F32_VECTOR),
+            )
+            sums = [emit_load(builder, work, to, F32_VECTOR) for to in places]
+            words = [None] * len(planes)
+            for k, row in enumerate(rows):
+                for ahead in range(0, PANEL_COLUMNS, line):
+                    emit_prefetch(
+                        builder, builder.gep(row, [builder.add(j, I64(PREFETCH_BYTES // line * 8 + ahead))])
+                    )
+                shifted, terms = _encoded(builder, emit_load(builder, row, j, own), c, f, len(planes) > 1)
+                sums = [_add_square(builder, total, term) for total, term in zip(sums, terms)]
+                for p, one in enumerate(shifted):
+                    bits = builder.shl(builder.bitcast(one, I32_VECTOR), _all(I32_VECTOR, 8 * k))
+                    words[p] = bits if words[p] is None else builder.add(words[p], bits)
+            for to, total in zip(places, sums):
+                _store(builder, total, work, to)
+            panel = builder.mul(builder.udiv(j, I64(PANEL_COLUMNS)), step)
+            for plane, word in zip(planes, words):
+                # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.
+                word = builder.sub(word, _all(I32_VECTOR, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
+                _store(builder, word, plane, builder.add(place, panel))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
+
+
+@intrinsic
+def encode_column_quad(
+    _context, x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead
+):
+    """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
+
+    As `encode_rows`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT apart.
+    Sums of squares are set, not added to. What comes next, `ahead` entries further, is asked for.
+    """
+
+    def codegen(context, builder, signature, args):
+        x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead = _data(
+            context, builder, signature, args
+        )
+        planes = _planes(codes, fine, signature, 10)
+        own, bytes_ = (
+            ir.VectorType(x.type.pointee, PANEL_COLUMNS),
+            ir.VectorType(ir.IntType(8), PANEL_COLUMNS),
+        )
+        lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD_ROWS)]
+        columns = [builder.add(column, I64(k)) for k in range(QUAD_ROWS)]
+        frames = [
+            _like(builder, _splat(builder, builder.load(builder.gep(frame, [col]))), own) for col in columns
+        ]
+        factors = [_splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
+        sums = [
+            [cgutils.alloca_once(builder, F32_VECTOR) for _ in range(QUAD_ROWS)]
+            for _ in range(1 + len(planes))
+        ]
+        for four in sums:
+            for held in four:
+                builder.store(_all(F32_VECTOR, 0.0), held)
+        quarter = ir.VectorType(I32, 4)
+        with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (i, _):
+            words = [[] for _ in planes]
+            for k, line in enumerate(lines):
+                for part in range(0, PANEL_COLUMNS, 64 // (signature.args[0].dtype.bitwidth // 8)):
+                    emit_prefetch(builder, builder.gep(line, [builder.add(builder.add(i, ahead), I64(part))]))
+                entries = emit_load(builder, line, i, own)
+                shifted, terms = _encoded(builder, entries, frames[k], factors[k], len(planes) > 1)
+                for held, v in zip(sums, terms):
+                    builder.store(_add_square(builder, builder.load(held[k]), v), held[k])
+                for plane, one in zip(words, shifted):
+                    low = builder.trunc(builder.bitcast(one, I32_VECTOR), bytes_)
+                    plane.append(builder.bitcast(low, quarter))
+            first = builder.add(place, builder.mul(i, I64(PANEL_COLUMNS)))
+            for plane, four in zip(planes, words):
+                for k, quad in enumerate(_transposed(builder, four, quarter)):
+                    _store(builder, quad, plane, builder.add(first, I64(k * QUAD_BYTES)))
+        for part, four in enumerate(sums):
+            for k, held in enumerate(four):
+                to = builder.add(columns[k], builder.mul(apart, I64(part)))
+                total = reduce_lanes(builder, builder.load(held), builder.fadd)
+                builder.store(total, builder.gep(work, [to]))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
+
+
+def _transposed(builder, four, quarter):
+    """Four vectors of four words, each the bytes of a column, as those of four quads of rows."""
+
+    def mixed(a, b, order):
+        return builder.shuffle_vector(a, b, ir.Constant(quarter, order))
+
+    pairs = [mixed(four[a], four[a + 1], order) for a in (0, 2) for order in ([0, 4, 1, 5], [2, 6, 3, 7])]
+    return [mixed(pairs[a], pairs[a + 2], order) for a in (0, 1) for order in ([0, 1, 4, 5], [2, 3, 6, 7])]
+
+
+@intrinsic
+def min_max(_context, x, at, count, span, column):
+    """Smallest and largest of `count` entries, a multiple of 16, from x[at], to span[:, column]."""
+
+    def codegen(context, builder, signature, args):
+        x, at, count, span, column = _data(context, builder, signature, args)
+        own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
+        line = builder.gep(x, [at])
+        first = emit_load(builder, line, I64(0), own)
+        low, high = cgutils.alloca_once(builder, own), cgutils.alloca_once(builder, own)
+        builder.store(first, low)
+        builder.store(first, high)
+
+        def pick(sign, a, b):
+            return builder.select(builder.fcmp_ordered(sign, a, b), a, b)
+
+        with cgutils.for_range_slice(builder, I64(PANEL_COLUMNS), count, I64(PANEL_COLUMNS)) as (i, _):
+            v = emit_load(builder, line, i, own)
+            builder.store(pick("<", v, builder.load(low)), low)
+            builder.store(pick(">", v, builder.load(high)), high)
+        shape = context.make_array(signature.args[3])(context, builder, args[3]).shape
+        width = builder.extract_value(shape, 1)
+        for sign, held, to in (("<", low, column), (">", high, builder.add(column, width))):
+            v = reduce_lanes(builder, builder.load(held), partial(pick, sign))
+            builder.store(v, builder.gep(span, [to]))
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(x, n, n, span, n), codegen
+
+
+# How products of codes and bytes are added, by the type of the number that asks for it: a kernel is compiled
+# for the form that is used, and cached apart from the others.
+VECTORS_PER_CALL = {"int32": 4, "int16": 3, "int8": 4}  # vectors taken at a time: sums stay in registers
+
+
+def _called(builder, name, result, *given):
+    """Call an instruction of the processor."""
+    shape = ir.FunctionType(result, [value.type for value in given])
+    return builder.call(cgutils.get_or_insert_function(builder.module, shape, name), given)
+
+
+def _vnni(builder, codes, words, totals):
+    """Add four products of bytes to each 32-bit sum by one instruction of AVX-512."""
+    wide = ir.VectorType(ir.IntType(8), QUAD_BYTES)
+    for at, word in zip(codes, words):
+        left, right = emit_load(builder, at, I64(0), wide), builder.bitcast(_splat(builder, word), wide)
+        totals = [_called(builder, "llvm.x86.avx512.vpdpbusd.512", I32_VECTOR, totals[0], left, right)]
+    return totals
+
+
+def _avx2(builder, codes, words, totals):
+    """Add products of two quads in 16 bits, which the cut leaves room for, and then to 32-bit sums."""
+    half, short = ir.VectorType(ir.IntType(8), QUAD_BYTES // 2), ir.VectorType(ir.IntType(16), PANEL_COLUMNS)
+    right = [builder.bitcast(_splat(builder, word, PANEL_COLUMNS // 2), half) for word in words]
+    out = []
+    for part, total in enumerate(totals):
+        left = [emit_load(builder, at, I64(part * QUAD_BYTES // 2), half) for at in codes]
+        pairs = [_called(builder, "llvm.x86.avx2.pmadd.ub.sw", short, *both) for both in zip(left, right)]
+        both = builder.add(*pairs)
+        more = _called(builder, "llvm.x86.avx2.pmadd.wd", total.type, both, _all(short, 1))
+        out.append(builder.add(total, more))
+    return out
+
+
+def _portable(builder, codes, words, totals):
+    """The same in 32-bit integers that every processor has."""
+    for at, word in zip(codes, words):
+        left = emit_load(builder, at, I64(0), I32_VECTOR)
+        for k in range(QUAD_ROWS):
+            code = builder.and_(builder.lshr(left, _all(I32_VECTOR, 8 * k)), _all(I32_VECTOR, 255))
+            factor = builder.ashr(builder.shl(word, I32(24 - 8 * k)), I32(24))
+            totals = [builder.add(totals[0], builder.mul(code, _splat(builder, factor)))]
+    return totals
+
+
+# With these: how many vectors a panel is, and quads taken at a time.
+INNER_LOOPS = {"int32": (_vnni, 1, 4), "int16": (_avx2, 2, 2), "int8": (_portable, 1, 2)}
+
+
+@intrinsic
+def multiply_panel(
+    _context,
+    form,
+    codes,
+    start,
+    words,
+    first,
+    stride,
+    quads,
+    offsets,
+    units,
+    unit,
+    scales,
+    column,
+    sums,
+    place,
+    ahead,
+    step,
+):
+    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (4 k).
+
+    Codes begin at codes[start]; a vector is `quads` words of four bytes, which begin at words[first] and are
+    `stride` apart. Sums begin with offsets[unit + vector] and are exact in 32-bit integers; times
+    scales[column:] * units[unit + vector] they are added to sums[place + PANEL * vector:], in float32.
+    Meanwhile codes[start + ahead:] are asked for, `step` bytes for each quad.
+    """
+
+    def codegen(context, builder, signature, args):
+        (
+            _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place,
+            ahead, step,
+        ) = _data(context, builder, signature, args)  # fmt: skip
+        add, parts, together = INNER_LOOPS[form.name]
+        kind = ir.VectorType(I32, PANEL_COLUMNS // parts)
+        vectors = range(VECTORS_PER_CALL[form.name])
+        lines = [builder.gep(words, [builder.add(first, builder.mul(stride, I64(k)))]) for k in vectors]
+        held = [[cgutils.alloca_once(builder, kind) for _ in range(parts)] for _ in vectors]
+        for k, places in enumerate(held):
+            offset = builder.load(builder.gep(offsets, [builder.add(unit, I64(k))]))
+            for at in places:
+                builder.store(_splat(builder, offset, kind.count), at)
+        base = builder.gep(codes, [start])
+        with cgutils.for_range_slice(builder, I64(0), quads, I64(together)) as (i, _):
+            some = [builder.add(i, I64(a)) for a in range(together)]
+            here = [builder.gep(base, [builder.mul(q, I64(QUAD_BYTES))]) for q in some]
+            for q in some:
+                emit_prefetch(builder, builder.gep(base, [builder.add(ahead, builder.mul(q, step))]))
+            for line, places in zip(lines, held):
+                given = [builder.load(builder.gep(line, [q])) for q in some]
+                for at, total in zip(places, add(builder, here, given, [builder.load(at) for at in places])):
+                    builder.store(total, at)
+        single = ir.VectorType(ir.FloatType(), kind.count)
+        for k, places in enumerate(held):
+            size = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
+            for part, at in enumerate(places):
+                lane = I64(part * kind.count)
+                factor = builder.fmul(emit_load(builder, scales, builder.add(column, lane), single), size)
+                new = builder.fmul(builder.sitofp(builder.load(at), single), factor, flags=FAST)
+                to = builder.add(builder.add(place, I64(k * PANEL_COLUMNS)), lane)
+                _store(builder, builder.fadd(emit_load(builder, sums, to, single), new, flags=FAST), sums, to)
+        return context.get_dummy_value()
+
+    n = types.intp
+    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n, n, n), codegen

@@ -1,0 +1,175 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Kernels that multiply panels of codes (see `panels`) with vectors of bytes.
+
+A vector is cut to signed bytes times a unit for each block of rows (`cut_vectors`), so that its sum of
+products with codes over a block is exact in 32-bit integers. One cut leaves a few thousandths of the vector.
+Where more digits are needed, what it leaves is cut again; along a path of vectors that change little, each
+cut is of the way from what is represented so far to the next vector, so that only the error of the last cut
+remains.
+
+There are three forms of the inner loop, all exact. "vnni" is one instruction of AVX-512 for four products;
+"avx2" adds products of eight rows in 16 bits before it widens them, for which the cut leaves room; "plain" is
+for every other processor. `BEST` names the fastest that this one has; the environment variable
+SKPURSUIT_PRODUCTS takes another.
+"""
+
+import os
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import config, njit
+
+from skpursuit.kernels.code_encode import BLOCK_ROWS
+from skpursuit.kernels.code_intrinsics import (
+    PANEL_COLUMNS,
+    QUAD_BYTES,
+    QUAD_ROWS,
+    VECTORS_PER_CALL,
+    multiply_panel,
+)
+
+# The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
+ISA_TAGS: dict[str, Any] = {
+    "vnni": np.int32(VECTORS_PER_CALL["int32"]),
+    "avx2": np.int16(VECTORS_PER_CALL["int16"]),
+    "plain": np.int8(VECTORS_PER_CALL["int8"]),
+}
+REQUIRED_CPU_FEATURES = {"vnni": ("avx512vnni", "avx512bw", "avx512vl"), "avx2": ("avx2",), "plain": ()}
+SHORT_SUM_ROWS = 2 * QUAD_ROWS  # rows whose products are added in 16 bits, in two sums
+ROUND = 1.5 * 2**52  # adding and subtracting it rounds to the nearest integer
+
+
+def available_isas() -> list[str]:
+    """The forms that this processor has, as far as Numba is told to use it; the fastest first."""
+    features = getattr(config, "CPU_FEATURES", None)
+    if features is None and getattr(config, "CPU_NAME", None) != "generic":
+        features = ",".join(f"+{name}" for name, there in llvm.get_host_cpu_features().items() if there)
+    names = {name[1:] for name in (features or "").split(",") if name.startswith("+")}
+    return [form for form, needed in REQUIRED_CPU_FEATURES.items() if names.issuperset(needed)]
+
+
+def select_isa() -> str:
+    """The form that SKPURSUIT_PRODUCTS asks for, or else the fastest."""
+    asked, forms = os.environ.get("SKPURSUIT_PRODUCTS", ""), available_isas()
+    if asked and asked not in forms:
+        raise ValueError(f"SKPURSUIT_PRODUCTS={asked}: this processor has {', '.join(forms)}")
+    return asked or forms[0]
+
+
+DEFAULT_ISA = select_isa()
+
+
+@njit(cache=True, nogil=True)
+def multiply(lo, hi, form, panels, codes, scale, words, offsets, units, out):
+    """Products of the codes of some panels with several vectors, those at lo to hi of the columns of `out`.
+
+    A block of a panel meets all vectors while it is in the first cache, and the next one is asked for
+    meanwhile. The sum over a block is exact, those over blocks are float32.
+
+    Parameters
+    ----------
+    lo, hi : multiples of PANEL
+    form : one of FORMS
+    panels : the panels, one for each PANEL columns of `out`
+    codes : (panels, quads of rows, PANEL, QUAD) uint8
+    scale : (blocks, columns) float32
+    words : (m, quads) int32, four bytes of a vector each; m is a multiple of `form`
+    offsets : (blocks, m) int32, -128 times the sum of the bytes: codes are stored with 128 added
+    units : (blocks, m) float32
+    out : (m, columns) float32, written
+    """
+    quads, width = codes.shape[1], scale.shape[1]
+    m, group = words.shape[0], np.int64(form)
+    sums = np.empty(PANEL_COLUMNS * m, np.float32)
+    for at in range(lo, hi, PANEL_COLUMNS):
+        j = panels[at // PANEL_COLUMNS] * PANEL_COLUMNS
+        for i in range(sums.size):
+            sums[i] = 0.0
+        for b in range(scale.shape[0]):
+            first = b * (BLOCK_ROWS // QUAD_ROWS)
+            count = min(BLOCK_ROWS // QUAD_ROWS, quads - first)
+            here = (j // PANEL_COLUMNS * quads + first) * QUAD_BYTES
+            share = (
+                QUAD_BYTES * group // m
+            )  # bytes of the next block that are asked for with a quad of this one
+            for k in range(0, m, group):
+                multiply_panel(
+                    form, codes, here, words, k * quads + first, quads, count,
+                    offsets, units, b * m + k, scale, b * width + j, sums, PANEL_COLUMNS * k,
+                    count * (QUAD_BYTES + k // group * share), share,
+                )  # fmt: skip
+        for k in range(m):
+            for c in range(PANEL_COLUMNS):
+                out[k, at + c] = sums[PANEL_COLUMNS * k + c]
+
+
+@njit(cache=True, nogil=True)
+def quantize_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
+    """Cut the rows of R to bytes, each from where the cuts before it have come to, or from zero if `fresh`.
+
+    `grouped` leaves room for 16-bit sums of codes (up to 255) times bytes: in each eight rows, those of rows
+    0, 1, 4, 5 and of 2, 3, 6, 7. The unit is the larger of the sums of positives and of negatives there, over
+    126; rounding adds at most 4 / 2 to the sum of bytes, and 255 * 128 < 2**15. Else the unit is the largest
+    entry over 127.
+
+    Parameters
+    ----------
+    R : (m, n) float64, below one
+    before : (padded rows,) what is represented so far; it moves along
+    cuts : int, how often what is left of each vector is cut
+    whole : (>= m * cuts, padded rows) int8, written
+    offsets, units : (blocks, >= m * cuts), written; see `multiply`
+    sums : (m, 5, blocks), written: the sum of a vector, its 1-norm, and squared 2-norms: of what is not
+        represented, of all its cuts, and of itself
+    """
+    v = np.empty(BLOCK_ROWS)
+    for b in range(units.shape[0]):
+        first = b * BLOCK_ROWS
+        count = min(BLOCK_ROWS, R.shape[1] - first)
+        full = min(BLOCK_ROWS, before.size - first)
+        for i in range(count, full):
+            v[i] = 0.0
+        for t in range(R.shape[0]):
+            if fresh:
+                for i in range(full):
+                    before[first + i] = 0.0
+            total, one, square, made, left = 0.0, 0.0, 0.0, 0.0, 0.0
+            for i in range(count):
+                entry = R[t, first + i]
+                total += entry
+                one += abs(entry)
+                square += entry * entry
+                v[i] = entry - before[first + i]
+            for k in range(t * cuts, (t + 1) * cuts):
+                top = 0.0
+                for i in range(0, full if grouped else 0, SHORT_SUM_ROWS):
+                    for a in range(i, i + QUAD_ROWS, 2):
+                        p, q, r, s = v[a], v[a + 1], v[a + QUAD_ROWS], v[a + QUAD_ROWS + 1]
+                        size = (abs(p) + abs(q)) + (abs(r) + abs(s))
+                        top = max(top, 0.5 * (size + abs((p + q) + (r + s))))
+                for i in range(0 if grouped else full):
+                    top = max(top, abs(v[i]))
+                top /= 126.0 if grouped else 127.0
+                unit, inverse = 0.0, 0.0
+                if top > 2.0**-100:
+                    unit = np.float64(np.float32(top * (1.0 + 2.0**-22)))
+                    inverse = 1.0 / unit
+                whole_sum, squares = 0.0, 0.0
+                for i in range(full):
+                    q = (v[i] * inverse + ROUND) - ROUND
+                    whole[k, first + i] = np.int8(q)
+                    whole_sum += q
+                    squares += q * q
+                    v[i] -= unit * q
+                    before[first + i] += unit * q
+                units[b, k] = unit
+                offsets[b, k] = np.int32(-128.0 * whole_sum)
+                made += unit * np.sqrt(squares)
+            for i in range(full):
+                left += v[i] * v[i]
+            sums[t, 0, b] = total
+            sums[t, 1, b] = one
+            sums[t, 2, b] = left
+            sums[t, 3, b] = made * made
+            sums[t, 4, b] = square

@@ -1,0 +1,38 @@
+"""The sizes that numbers may have, so that their squares and products stay within the range of floats.
+
+The range of float64 ends near 1e308 and 1e-308, and squares of numbers beyond 1e154 or below 1e-154 leave it.
+So X, y and weights of other sizes are refused where a caller gives them (`check_range`), and nothing below
+has to mind. Every constant near the ends of the range stands here, or in `estimate` and `finite` beside what
+it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import frexp
+
+import numpy as np
+
+from skpursuit.numerics.arrays import Floats
+
+LEAST_SIZE, MOST_SIZE = 1e-100, 1e100  # of columns, targets and weights
+MIN_SAFE_NORM, MAX_SAFE_NORM = 1e-140, 1e140  # norms whose squares were summed without loss
+TINY_POSITIVE = 1e-300  # stands for zero where a number must be positive
+UNDERFLOW_NORM_BOUND = 2.0**-500  # more than the root of any sum of squares that underflowed
+MOST_POWER = 1000  # powers of two up to which numbers, and squares of their roots, are within range
+
+
+def check_range(sizes: Floats, name_of: Callable[[int], str]) -> None:
+    """Refuse sizes other than zero outside of [LEAST_SIZE, MOST_SIZE]; `name_of` names what has a size."""
+    wrong = np.flatnonzero((sizes != 0.0) & ~((sizes >= LEAST_SIZE) & (sizes <= MOST_SIZE)))
+    if len(wrong):
+        i, size = int(wrong[0]), float(sizes[wrong[0]])
+        raise ValueError(
+            f"{name_of(i)} is of size {size:.2g}, and sizes must lie between {LEAST_SIZE:g} and "
+            f"{MOST_SIZE:g}, or products leave the range of floats; divide it by {size:.0e}"
+        )
+
+
+def power_of(size: float) -> int:
+    """The power of two by which to divide a number, so that it is near one."""
+    return max(-MOST_POWER, min(MOST_POWER, frexp(size)[1]))

@@ -1,0 +1,138 @@
+"""What a long call is doing, and when it must end.
+
+`fit` and its like open a `Watch` (`watching`), which everything below them finds by `current()`: loops note
+what they do, count where they know their length, and stop when the time is over. After two seconds a thread
+writes the last note to the standard error stream. A watch inside another ends with it at the latest, and the
+outer one says what is noted there, or counted where it does not count itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from multiprocessing import parent_process
+from typing import Any
+
+QUIET_SECONDS = 2.0  # seconds before anything is told
+REPORT_SECONDS = 0.5  # seconds between two reports
+
+
+class ProgressMonitor:
+    """What a call is doing, and until when it may; one for all its threads."""
+
+    def __init__(self, title: str = "", time_limit: float | None = None) -> None:
+        self.title, self.began, self.stopped = title, time.perf_counter(), False
+        self.end = None if time_limit is None else self.began + time_limit
+        self.notes: list[Any] = ["working"]  # a format and its values
+        self.counts: list[float] = []  # parts of the work that are done, and about how many there are
+
+    def set_message(self, doing: str, *values: Any) -> None:
+        """Remember what is being done, as a format and its values."""
+        self.notes[:] = doing, *values
+
+    def set_total(self, parts: float) -> None:
+        """Begin to count parts of the work, of which there are about so many."""
+        self.counts[:] = 0.0, parts
+
+    def advance_by(self, parts: float = 1.0) -> None:
+        """Add parts that are done; nothing where none are expected."""
+        if self.counts:
+            self.counts[0] += parts
+
+    @property
+    def fraction_done(self) -> float | None:
+        """About how much of the work is done, None where nobody counts."""
+        counts = tuple(self.counts)  # which another thread may clear
+        return min(0.99, counts[0] / max(1.0, counts[1])) if counts else None
+
+    def out_of_time(self) -> bool:
+        """Whether there is no time left; whoever asks stops then."""
+        late = self.end is not None and time.perf_counter() >= self.end
+        self.stopped |= late
+        return late
+
+    @contextmanager
+    def time_share(self, share: float | None) -> Iterator[None]:
+        """Give this thread a share of the time that is left, or with None as much as it takes."""
+        inner, now = copy(self), time.perf_counter()
+        if self.end is not None:
+            inner.end = None if share is None else now + share * (self.end - now)
+        token = _current.set(inner)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            self.stopped |= inner.stopped
+
+    @property
+    def doing(self) -> str:
+        """The last note."""
+        return str(self.notes[0].format(*self.notes[1:]))
+
+    def __str__(self) -> str:
+        spent, share = time.perf_counter() - self.began, self.fraction_done
+        left = f", about {spent * (1 - share) / share:.0f} s left" if share else ""
+        return f"{self.title}: {self.doing} ({spent:.0f} s{left})"
+
+
+NO_MONITOR = ProgressMonitor()  # calls outside of any watch
+_current: ContextVar[ProgressMonitor] = ContextVar("watch", default=NO_MONITOR)
+current_monitor = _current.get  # the watch of the call that this is part of
+
+
+@contextmanager
+def monitoring(
+    title: str, verbose: Any = False, time_limit: float | None = None
+) -> Iterator[ProgressMonitor]:
+    """Open a watch that speaks if `verbose`, and warns at the end if the time limit has stopped something.
+
+    `verbose` "auto" speaks in a terminal or a notebook, where no call around this one speaks already.
+    """
+    watch, outer, done = ProgressMonitor(title, time_limit), current_monitor(), threading.Event()
+    if outer is not NO_MONITOR:
+        watch.notes, watch.counts = outer.notes, watch.counts if outer.counts else outer.counts
+    inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
+    watch.end = outer.end if inherits else watch.end
+    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
+    token = _current.set(watch)
+    try:
+        if outer is NO_MONITOR and _is_looked_at() if isinstance(verbose, str) else verbose:
+            speaker.start()
+        yield watch
+    finally:
+        done.set()
+        if speaker.is_alive():
+            speaker.join(REPORT_SECONDS)  # it gives the cursor back
+        _current.reset(token)
+        watch.counts.clear()
+    if inherits:
+        outer.stopped |= watch.stopped
+    elif watch.stopped:
+        from sklearn.exceptions import ConvergenceWarning
+
+        words = f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result"
+        warnings.warn(words, ConvergenceWarning, stacklevel=4)
+
+
+def _is_looked_at() -> bool:
+    if threading.current_thread() is not threading.main_thread() or parent_process() is not None:
+        return False
+    return sys.stderr is not None and (
+        type(sys.stderr).__module__.startswith("ipykernel") or sys.stderr.isatty()
+    )
+
+
+def _speak(watch: ProgressMonitor, done: threading.Event) -> None:
+    """Write what a watch says until it is done: one line of a terminal, elsewhere lines ever more rarely."""
+    pause, in_terminal, ending = QUIET_SECONDS, sys.stderr.isatty(), ""
+    while not done.wait(pause):
+        sys.stderr.write(f"\r{watch!s:<78}" if in_terminal else f"{watch}\n")
+        sys.stderr.flush()
+        pause, ending = (REPORT_SECONDS, "\n") if in_terminal else (max(REPORT_SECONDS, 2 * pause), "")
+    sys.stderr.write(ending)

@@ -1,0 +1,252 @@
+"""Partial sums of X^T r over some rows: in decreasing order of energy, or drawn at random.
+
+A row adds at most |r_i| ||x_i|| to any entry of X^T r, its energy. `Greedy` adds the rows with the most
+energy first, `Uniform` and `Importance` draw rows and scale what they drew to an unbiased estimate. All three
+stop by a rule (`stop.py`): once the leader has lasted, the rest is bounded, or a share of the rows was read.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import isfinite
+from typing import ClassVar
+
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.parameters import check_instance
+from skpursuit.problem.scores import top_k
+from skpursuit.selectors.base import BoundSelector, Round, Selector
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.stop_rules import PartialSum, Stability, StopRule
+from skpursuit.selectors.top_k import resolve_top_k
+
+MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
+LINE_POINTS = 90  # of a line in a picture of the rounds
+
+
+def row_energies(design: Design, r: Floats) -> Floats:
+    """|r_i| ||x_i|| up to a power of two: the most a row can add; with several targets the norm of r_i."""
+    r = scale_to_safe_range(r)
+    size = np.abs(r) if r.ndim == 1 else np.sqrt(np.einsum("im,im->i", r, r))
+    return size * scale_to_safe_range(design.norms(1))
+
+
+def scale_to_safe_range(values: Floats) -> Floats:
+    """The values times a power of two that keeps their squares and products from being lost."""
+    largest = np.abs(values).max(initial=0.0)
+    if not isfinite(largest):
+        raise NonFiniteError("r, or the norm of a row, is not finite")
+    exponent = int(np.frexp(largest)[1])
+    return values if abs(exponent) < 400 else np.ldexp(values, -exponent)
+
+
+def rows_by_energy(design: Design, r: Floats) -> Indices:
+    """Rows in decreasing order of energy, ties by index; rows that add nothing are left out."""
+    energy = row_energies(design, r)
+    return argsort_descending(energy)[: int(np.count_nonzero(energy))]
+
+
+def argsort_descending(values: Floats) -> Indices:
+    """Indices of values >= 0 from the largest to the smallest, the lowest first among equals.
+
+    Plain numbers are sorted twice as fast as their indices: the bits of a float >= 0 order it, and the last
+    ones make room for its index. Values that differ in those bits alone are rare, and seen afterwards.
+    """
+    low = (1 << len(values).bit_length()) - 1
+    if low <= MOST_INDEX:
+        keys = ~(values.view(np.int64) | low) | np.arange(len(values))
+        keys.sort()
+        order = keys & low
+        ranked = values[order]
+        if (ranked[1:] <= ranked[:-1]).all():
+            return order
+    return np.argsort(-values, kind="stable")
+
+
+def zero_gradient(design: Design, r: Floats) -> Floats:
+    """Zeros shaped as X^T r, each target contiguous as the kernels want it."""
+    return np.zeros((*r.shape[1:], design.shape[1])).T
+
+
+def trace_partial_sums(
+    design: Design, rows: Indices, weights: Floats, looks: Sequence[int]
+) -> Iterator[tuple[int, Floats]]:
+    """Yield (rows used, their sums) at these looks, and at as many more before the last as make a line."""
+    smooth = np.geomspace(1, max([1, *looks]), LINE_POINTS).astype(int)
+    sums = np.zeros((design.shape[1], *weights.shape[1:]))
+    for start, end in pairwise([0, *np.unique(np.append(smooth, looks).astype(int)).tolist()]):
+        design.add_rows(rows[start:end], weights[start:end], sums)
+        yield end, sums
+
+
+@dataclass(frozen=True)
+class RowSelector(Selector):
+    """Adds rows until a stop rule fires. Subclasses say which rows, with which weights."""
+
+    order_text: ClassVar[str]  # how rows come, in words
+    stop: StopRule = field(default_factory=Stability)
+
+    def __post_init__(self) -> None:
+        check_instance("stop", self.stop, StopRule, "Stability(0.02)")
+
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
+        design.prepare_access("rows")
+        return BoundSelector(self, design)
+
+    def nbytes(self, design: Design) -> int:
+        return design.store.layout_bytes("rows")
+
+    @abstractmethod
+    def row_schedule(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        """All rows that may be used, in order, and the weight of each."""
+
+    def accumulate(self, design: Design, query: Query) -> Iterator[tuple[int, int, Floats]]:
+        """Yield (rows used, rows there are, partial sums) at every look, until the rule fires."""
+        n = design.shape[0]
+        rows, weights = self.row_schedule(design, query)
+        sums = zero_gradient(design, query.r)
+        is_enough, used = self.stop.new_check(query, n), 0
+        while used < len(rows):
+            until = min(self.stop.next_check(used, n), len(rows))
+            design.add_rows(rows[used:until], weights[used:until], sums)
+            used = until
+            yield used, len(rows), sums
+            estimates = self.estimate_from_sums(sums, used)
+            if is_enough(PartialSum(used, estimates, lambda: self.unread_bound(design, query, rows, used))):  # noqa: B023
+                return
+
+    def estimate_from_sums(self, sums: Floats, used: int) -> Floats:
+        """Estimates of X^T r from the sums."""
+        return sums
+
+    def rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """Estimates by more and more rows, as far as the rule lets it go; no column is dropped."""
+        again, columns = replace(query, rng=deepcopy(query.rng)), query.allowed(design.shape[1])
+        looks = [used for used, _, _ in self.accumulate(design, again)]
+        for used, sums in trace_partial_sums(design, *self.row_schedule(design, query), looks):
+            yield used, columns, self.estimate_from_sums(sums, used)[columns]
+
+    @property
+    def plot_title(self) -> str:
+        return f"{type(self).__name__}: rows {self.order_text}"
+
+    def unread_bound(self, design: Design, query: Query, rows: Indices, used: int) -> float:
+        """Bound on what the unused rows can add to any entry."""
+        size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
+        bound = size * design.norms(1, np.inf)
+        bound[rows[:used]] = 0.0
+        return float(bound.sum())
+
+
+@dataclass(frozen=True)
+class Greedy(RowSelector):
+    """Rows in decreasing |r_i| ||x_i||, accumulated until a stop rule fires (algorithm "greedy").
+
+    With all rows used the answer is exact.
+
+    Parameters
+    ----------
+    stop : StopRule
+        Default ``Stability(0.02)``.
+    """
+
+    order_text = "by energy"
+
+    def row_schedule(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        rows = rows_by_energy(design, query.r)
+        return rows, query.r[rows]
+
+    def find(self, design: Design, query: Query) -> Selection:
+        used, available, sums = 0, 0, zero_gradient(design, query.r)
+        for used, available, sums in self.accumulate(design, query):  # noqa: B007
+            pass
+        if used == available:
+            return resolve_top_k(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
+        best = top_k(query.scores(sums), query.k)
+        return Selection(best, sums[best], "heuristic")
+
+
+@dataclass(frozen=True)
+class Uniform(RowSelector):
+    """Rows drawn uniformly with replacement: an unbiased estimate of X^T r (algorithm "empirical").
+
+    At most n draws; never called exact.
+
+    Parameters
+    ----------
+    stop : StopRule
+        Default ``Stability(0.02)``. `ErrorBound` is refused, also as a part of ``a | b``.
+    """
+
+    order_text = "at random"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stop.needs_distinct_rows:
+            raise ValueError(
+                "stop: ErrorBound bounds a partial sum in which every row is used once, not a sample of rows "
+                f"such as that of {type(self).__name__}; use it with Greedy, or stop by Stability or Budget"
+            )
+
+    def probabilities(self, design: Design, query: Query) -> Floats:
+        """Chance of each row to be drawn."""
+        return np.full(design.shape[0], 1.0 / design.shape[0])
+
+    def row_schedule(self, design: Design, query: Query) -> tuple[Indices, Floats]:
+        n = design.shape[0]
+        p = self.probabilities(design, query)
+        if not p.any():
+            return np.empty(0, dtype=np.intp), query.r[:0]
+        rng = query.rng or np.random.default_rng(0)
+        steps = np.cumsum(p)
+        rows = np.searchsorted(steps, rng.random(n) * steps[-1], side="right")
+        rows = np.minimum(rows, int(np.flatnonzero(p)[-1]))
+        weight = query.r[rows].T / p[rows]
+        return rows, weight.T
+
+    def estimate_from_sums(self, sums: Floats, used: int) -> Floats:
+        return sums / used
+
+    def find(self, design: Design, query: Query) -> Selection:
+        g, _ = self.estimate(design, query)
+        best = top_k(query.scores(g), query.k)
+        return Selection(best, g[best], "heuristic")
+
+    def estimate(self, design: Design, query: Query) -> tuple[Floats, int]:
+        """The estimate of X^T r, and the number of draws it took."""
+        used, sums = 1, zero_gradient(design, query.r)
+        for used, _, sums in self.accumulate(design, query):  # noqa: B007
+            pass
+        return self.estimate_from_sums(sums, used), used
+
+
+@dataclass(frozen=True)
+class Importance(Uniform):
+    """As `Uniform`, with chances proportional to |r_i| ||x_i||: the smallest variance (the paper's `best`).
+
+    Rows with zero chance add nothing and are never drawn.
+
+    Parameters
+    ----------
+    stop : StopRule
+        As for `Uniform`.
+    """
+
+    order_text = "drawn by energy"
+
+    def probabilities(self, design: Design, query: Query) -> Floats:
+        energy = row_energies(design, query.r)
+        top_energy = energy.max(initial=0.0)
+        if top_energy == 0.0:
+            return energy
+        energy = energy / top_energy
+        chances: Floats = energy / energy.sum()
+        return chances

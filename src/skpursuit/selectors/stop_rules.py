@@ -1,0 +1,181 @@
+"""When to stop adding rows: stability of the leader, a bound on the error, a budget; they combine with |.
+
+A rule is a frozen value. For one selection it gives a function that is called at every look at the sums so
+far and says whether they are enough.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from skpursuit.numerics.arrays import Floats
+from skpursuit.parameters import check_count, check_number, short_repr
+from skpursuit.problem.scores import top_k
+from skpursuit.selectors.query import Query
+
+CHECK_EVERY = (
+    128  # rows between two looks at the estimates, at most: a look costs about as much as reading two rows
+)
+
+
+@dataclass
+class PartialSum:
+    """What a stop rule may look at while rows are added."""
+
+    used: int
+    estimates: Floats
+    left: Callable[[], float]  # sum over unused rows of ||x_i||_inf |r_i|
+
+
+StopCheck = Callable[[PartialSum], bool]
+
+
+class StopRule(ABC):
+    """A rule for Greedy, Uniform and Importance. ``a | b`` stops when either would."""
+
+    @property
+    def needs_distinct_rows(self) -> bool:
+        """True if the rule holds only for sums in which every row is used at most once, not for samples."""
+        return False
+
+    @abstractmethod
+    def new_check(self, query: Query, n: int) -> StopCheck:
+        """Start watching one selection over n rows."""
+
+    @abstractmethod
+    def next_check(self, rows_used: int, n: int) -> int:
+        """The number of rows at which the rule wants to look next."""
+
+    def __or__(self, other: StopRule) -> StopRule:
+        if not isinstance(other, StopRule):
+            return NotImplemented
+        return AnyOf((self, other))
+
+
+@dataclass(frozen=True)
+class AnyOf(StopRule):
+    """Stop as soon as one of several rules does."""
+
+    rules: tuple[StopRule, ...]
+
+    @property
+    def needs_distinct_rows(self) -> bool:
+        return any(rule.needs_distinct_rows for rule in self.rules)
+
+    def new_check(self, query: Query, n: int) -> StopCheck:
+        watches = [rule.new_check(query, n) for rule in self.rules]
+        return lambda rows: any([is_enough(rows) for is_enough in watches])  # every rule must see every look
+
+    def next_check(self, rows_used: int, n: int) -> int:
+        return min(rule.next_check(rows_used, n) for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Stability(StopRule):
+    """Stop once the top index has not changed during the last rows.
+
+    Parameters
+    ----------
+    rows : int or float
+        N_s of the paper: a number of rows, or a fraction of n when below 1.
+    track : int
+        Follow the set of the top `track` indices instead of the first alone (that needs nearly all rows).
+    """
+
+    rows: float = 0.02
+    track: int = 1
+
+    def __post_init__(self) -> None:
+        check_number("rows", self.rows, "(0, inf)")
+        check_count("track", self.track, optional=False)
+
+    def patience(self, n: int) -> int:
+        """N_s as a number of rows."""
+        return max(1, ceil(self.rows * n) if self.rows < 1 else int(self.rows))
+
+    def new_check(self, query: Query, n: int) -> StopCheck:
+        patience, leaders, since = self.patience(n), None, 0
+
+        def is_enough(rows: PartialSum) -> bool:
+            nonlocal leaders, since
+            scores = query.scores(rows.estimates)
+            now: Any = int(scores.argmax()) if self.track == 1 else set(top_k(scores, self.track).tolist())
+            if now != leaders:
+                leaders, since = now, rows.used
+            return rows.used - since >= patience
+
+        return is_enough
+
+    def next_check(self, rows_used: int, n: int) -> int:
+        patience = self.patience(n)
+        return rows_used + ceil(patience / ceil(patience / CHECK_EVERY))
+
+
+@dataclass(frozen=True)
+class ErrorBound(StopRule):
+    """Stop once the rows not yet used can move no entry by more than eps.
+
+    For `Greedy`, which adds every row at most once. `Uniform` and `Importance` refuse it: they draw rows with
+    replacement and scale what they drew, and the rows not yet drawn do not bound the error of that.
+
+    Parameters
+    ----------
+    eps : float or "auto"
+        The bound on sum of ||x_i||_inf |r_i| over unused rows. "auto" takes what a Frank-Wolfe step can bear:
+        delta gamma_t C_f / (4 radius).
+    factor : float
+        Factor of the automatic bound; the guaranteed gap is 2 C_f (1 + delta) / (t + 2).
+    """
+
+    needs_distinct_rows = True
+    eps: float | str = "auto"
+    factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.eps, str):
+            if self.eps != "auto":
+                raise ValueError(f"eps must be a number or 'auto', got {short_repr(self.eps)}")
+        else:
+            check_number("eps", self.eps, "[0, inf]")
+        check_number("factor", self.factor, "(0, inf)")
+
+    def new_check(self, query: Query, n: int) -> StopCheck:
+        if self.eps == "auto" and query.tolerated_error is None:
+            raise ValueError(
+                "ErrorBound('auto') needs Frank-Wolfe and a loss with bounded curvature; give eps as a number"
+            )
+        eps = (
+            self.factor * query.tolerated_error
+            if self.eps == "auto" and query.tolerated_error is not None
+            else float(self.eps)
+        )
+        return lambda rows: rows.left() <= eps
+
+    def next_check(self, rows_used: int, n: int) -> int:
+        return rows_used + CHECK_EVERY
+
+
+@dataclass(frozen=True)
+class Budget(StopRule):
+    """Stop after a fixed share of the rows.
+
+    Parameters
+    ----------
+    fraction : float
+        Between 0 (excluded) and 1.
+    """
+
+    fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_number("fraction", self.fraction, "(0, 1]")
+
+    def new_check(self, query: Query, n: int) -> StopCheck:
+        return lambda rows: rows.used >= ceil(self.fraction * n)
+
+    def next_check(self, rows_used: int, n: int) -> int:
+        return max(rows_used + 1, ceil(self.fraction * n))

@@ -1,0 +1,285 @@
+"""Successive halving: columns compete on the same rows, and the worse half is dropped each round.
+
+The columns are the arms of a bandit, and a row is one pull of every arm that is left. Early rounds spend few
+rows on many columns, late rounds many rows on few: the budget goes where the decision is close. Once few
+columns are left they are scored exactly. On large X the sums come from codes, with bounds. One byte an entry
+leaves most columns in doubt, but the winner by all rows, which is known then too, nearly always stays beyond
+doubt, and so it is the answer. Else two bytes leave few columns, and only these are summed in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from math import ceil, log2
+
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.finite import kth_largest
+from skpursuit.numerics.tuning import HALVING_CODES
+from skpursuit.parameters import check_choice, check_flag, check_number
+from skpursuit.problem.scores import top_k, top_k_by_index
+from skpursuit.selectors.base import BoundSelector, Round, Selector
+from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.row_sampling import rows_by_energy, trace_partial_sums, zero_gradient
+from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k, split_certain
+
+
+@dataclass(frozen=True)
+class SuccessiveHalving(Selector):
+    """Successive halving on the columns of X (algorithm "halving").
+
+    Every round adds the same rows to all surviving columns, then drops the worse half, never below k.
+
+    Parameters
+    ----------
+    order : "energy" or "random"
+        Rows in decreasing |r_i| ||x_i|| (the paper's non-stochastic form), or one random permutation.
+    budget : float
+        Pulls, as a fraction of n d.
+    exact_fraction : float
+        Once at most this share of the columns survives they are scored exactly; 0 follows the paper to
+        its last round.
+    doubling : bool
+        Double the budget until two answers agree, reusing what was accumulated.
+    """
+
+    order: str = "energy"
+    budget: float = 0.2
+    exact_fraction: float = 1 / 16
+    doubling: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("energy", "random"))
+        check_number("budget", self.budget, "(0, inf)")
+        check_number("exact_fraction", self.exact_fraction, "[0, 1]")
+        check_flag("doubling", self.doubling)
+
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
+        if uses_codes(design):
+            design.codes(fine=True)
+            design.norms(1)
+        else:
+            design.prepare_access("rows")
+        return BoundSelector(self, design)
+
+    def nbytes(self, design: Design) -> int:
+        if not uses_codes(design):
+            return design.store.layout_bytes("rows")
+        return 2 * design.shape[0] * design.shape[1]
+
+    def find(self, design: Design, query: Query) -> Selection:
+        race = HalvingRun(design, query, self.order_rows(design, query))
+        pulls = self.budget * design.shape[0] * design.shape[1]
+        answer = race.run(pulls, self.exact_fraction)
+        while self.doubling and answer.certificate != "exact":
+            pulls *= 2
+            previous, answer = answer, race.run(pulls, self.exact_fraction)
+            if previous.columns.tolist() == answer.columns.tolist():
+                break
+        return answer
+
+    def rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """Sums over more and more rows of the columns that are left, twice where some are dropped."""
+        alive = query.allowed(design.shape[1])
+        race = HalvingRun(design, query, self.order_rows(design, query), coded=False)
+        race.run(self.budget * design.shape[0] * design.shape[1], self.exact_fraction)
+        dropped = dict(race.rounds)
+        few = ceil(self.exact_fraction * len(alive))
+        finished = (race.rounds[-1][1] if race.rounds else alive).size <= few  # these were scored by all rows
+        looks = [*dropped, len(race.rows) if finished else race.edges[-1]]
+        for used, sums in trace_partial_sums(design, race.rows, query.r[race.rows], looks):
+            yield used, alive, sums[alive]
+            if used in dropped:
+                alive = dropped[used]
+                yield used, alive, sums[alive]
+
+    @property
+    def plot_title(self) -> str:
+        return f"Successive halving, rows in {self.order} order, budget {self.budget:g}"
+
+    def order_rows(self, design: Design, query: Query) -> Indices:
+        """The rows in the order in which they are read."""
+        if self.order == "energy":
+            return rows_by_energy(design, query.r)
+        rng = query.rng or np.random.default_rng(0)
+        return rng.permutation(design.shape[0])
+
+
+@dataclass
+class HalvingRun:
+    """One selection: sums over the first rows for all columns, kept from one budget to the next.
+
+    Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
+    sums are estimates by codes of X, with bounds. Columns that these leave in doubt stay in the race; where
+    the answer hangs on one of them, both bytes are read, and then they are summed. The answer is that of the
+    sums alone.
+
+    Attributes
+    ----------
+    coded : bool
+        Whether codes are used; where it pays by default.
+    edges : list of int
+        Numbers of rows at which columns were compared so far.
+    sums : dict
+        Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
+    rounds : list of (int, ndarray of int)
+        For each time columns were dropped, the number of rows by which, and those that stayed; empty where
+        the answer was found without asking which.
+    """
+
+    design: Design
+    query: Query
+    rows: Indices
+    coded: bool | None = None
+    edges: list[int] = field(default_factory=lambda: [0])
+    sums: dict[int, tuple[Floats, Floats | None]] = field(default_factory=dict)
+    rounds: list[tuple[int, Indices]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.coded is None:
+            self.coded = uses_codes(self.design)
+        zero = zero_gradient(self.design, self.query.r)
+        self.sums[0] = zero, zero if self.coded else None
+
+    def run(self, pulls: float, finish: float) -> Selection:
+        """Halve until k columns are left, or few enough to be scored exactly."""
+        everyone = alive = self.query.allowed(self.design.shape[1])
+        few = ceil(finish * len(alive))
+        plan = list(self._schedule(len(alive), pulls, few))
+        edges = [edge for edge, _ in plan]
+        by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
+        if self.coded and plan and by_all_rows and self.query.k == 1:  # of many columns some are in doubt
+            for fine, answer_of in ((False, self._winner), (True, self._certain_selection)):
+                self._estimate([*edges, len(self.rows)], fine)
+                sure = answer_of(alive, plan)
+                if sure is not None:
+                    return sure
+        elif self.coded:
+            self._estimate([*edges, len(self.rows)], fine=True)
+        else:
+            self._accumulate(edges)
+        for edge, count in plan:
+            alive = self._survivors(alive, count, edge)
+            self.rounds.append((edge, alive))
+        if by_all_rows:
+            answer = self._rank_exactly(alive)
+            return answer if len(alive) == len(everyone) else answer._replace(certificate="heuristic")
+        sums = self._summed(alive, self.edges[-1])
+        best = top_k(self.query.score.of(sums), self.query.k)
+        return Selection(alive[best], sums[best], "heuristic")
+
+    def _schedule(self, alive: int, pulls: float, few: int) -> Iterator[tuple[int, int]]:
+        """For each round the rows after which columns are compared, and how many stay."""
+        rounds = max(1, ceil(log2(max(1, alive))))
+        until = 0
+        for _ in range(rounds):
+            if alive <= few:
+                return
+            until += max(1, int(pulls / (alive * rounds)))
+            if min(until, len(self.rows)) > self.edges[-1]:
+                self.edges.append(min(until, len(self.rows)))
+            if self._all_rows() or alive <= self.query.k:
+                return
+            alive = max(self.query.k, alive // 2)
+            yield self.edges[-1], alive
+
+    def _all_rows(self) -> bool:
+        return self.edges[-1] >= len(self.rows)
+
+    def _accumulate(self, edges: list[int]) -> None:
+        """Sum all columns up to these numbers of rows."""
+        last = max(self.sums)
+        for start, stop in pairwise([last, *sorted({edge for edge in edges if edge > last})]):
+            part, sums = self.rows[start:stop], self.sums[start][0].copy(order="K")
+            self.design.add_rows(part, self.query.r[part], sums)
+            self.sums[stop] = sums, None
+
+    def _estimate(self, edges: list[int], fine: bool) -> None:
+        """Sums up to these numbers of rows by codes: one product with residuals that are zero elsewhere."""
+        r, edges = self.query.r, sorted(set(edges))
+        masked = np.zeros((len(r), len(edges), *r.shape[1:]))
+        for i, stop in enumerate(edges):
+            rows = self.rows[:stop]
+            masked[rows, i] = r[rows]
+        found = self.design.codes(fine).estimate(masked.reshape(len(r), -1), second_byte=fine)
+        sums, bounds = (part.reshape(-1, *masked.shape[1:]) for part in found)
+        for i, stop in enumerate(edges):
+            self.sums[stop] = np.asfortranarray(sums[:, i]), bounds[:, i] + self.rounding
+
+    def _winner(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
+        """The best column by all rows, if it is beyond doubt that it stays in every round; else None."""
+        answer = self._rank_exactly(alive)
+        best = np.searchsorted(alive, answer.columns)
+        for edge, count in plan:
+            scores, margin = self._estimated(alive, edge)
+            if np.count_nonzero(scores + margin >= scores[best] - margin[best]) > count:
+                return None
+        return answer._replace(certificate="heuristic")
+
+    def _certain_selection(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
+        """The answer, if it is beyond doubt that its columns stay in every round; else None."""
+        doubtful = np.zeros(len(alive), dtype=bool)
+        for edge, count in plan:
+            scores, margin = self._estimated(alive, edge)
+            lower, upper = scores - margin, scores + margin
+            needed = kth_largest(np.where(doubtful, -np.inf, lower), count)
+            doubtful |= lower <= kth_largest(upper, count + 1)
+            stays = np.flatnonzero(upper >= needed)
+            alive, doubtful = alive[stays], doubtful[stays]
+        answer = self._rank_exactly(alive)
+        hangs = doubtful[np.searchsorted(alive, answer.columns)].any()
+        return None if hangs else answer._replace(certificate="heuristic")
+
+    def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
+        """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
+        sums, error = self.sums[edge]
+        assert error is not None
+        return self.query.score.of(sums[alive]), self.query.score.error(error[alive])
+
+    def _survivors(self, alive: Indices, count: int, edge: int) -> Indices:
+        """The `count` best of some columns by the rows up to an edge, ascending."""
+        score = self.query.score
+        if not self.coded:
+            return alive[top_k_by_index(score.of(self.sums[edge][0][alive]), count)]
+        sure, doubtful = split_certain(*self._estimated(alive, edge), count)
+        rest = top_k_by_index(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
+        best: Indices = np.sort(np.concatenate([sure, doubtful[rest]]))
+        return alive[best]
+
+    @cached_property
+    def rounding(self) -> Floats:
+        """Bound on the rounding of sums."""
+        bound = self.design.rounding(self.query.r, any_order=True)
+        assert bound is not None
+        return bound
+
+    def _summed(self, cols: Indices, edge: int) -> Floats:
+        """Sums of some columns over the rows up to an edge."""
+        start = 0 if self.coded else max(self.sums)
+        sums = np.ascontiguousarray(self.sums[start][0][cols].T).T
+        steps = [step for step in self.edges if start <= step < edge]  # as all columns would be summed
+        for first, last in pairwise([*steps, edge]):
+            part = self.rows[first:last]
+            self.design.add_rows(part, self.query.r[part], sums, cols)
+        return sums
+
+    def _rank_exactly(self, alive: Indices) -> Selection:
+        """Score the survivors by all rows, and rank them."""
+        design, query = self.design, self.query
+        if not self.coded:
+            estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
+            return resolve_top_k(design, query, estimate, alive)
+        g, bound = self.sums[len(self.rows)]
+        assert bound is not None
+        return resolve_top_k(design, query, Estimate(g[alive], bound[alive]), alive, CodeOrigin(True))
+
+
+def uses_codes(design: Design) -> bool:
+    """Whether the survivors are placed by codes of X."""
+    return design.has_codes and design.shape[0] * design.shape[1] >= HALVING_CODES

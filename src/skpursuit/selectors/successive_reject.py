@@ -1,0 +1,86 @@
+"""Successive reject: one column dropped per phase, single-entry pulls: the slow baseline of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Indices
+from skpursuit.parameters import check_number
+from skpursuit.problem.scores import top_k, top_k_by_index
+from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.query import Query, Selection, Workload
+
+MAX_FULL_READS = 16  # full readings of X that an answer may cost where no single entries can be read
+
+
+@dataclass(frozen=True)
+class SuccessiveReject(Selector):
+    """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
+
+    A pull reads one entry of X. A linear operator gives no single entries: all columns of a small one are
+    fetched once, and a larger one, of which every pull would cost a product, is refused.
+
+    Parameters
+    ----------
+    budget : float
+        Pulls, as a fraction of n d; at least one pull per column is made where there is a choice.
+    """
+
+    budget: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_number("budget", self.budget, "(0, inf)")
+
+    def bind(self, design: Design, expect: Workload) -> BoundSelector:
+        design.prepare_access("entries")
+        return BoundSelector(self, design)
+
+    def find(self, design: Design, query: Query) -> Selection:
+        n, d = design.shape
+        rng = query.rng or np.random.default_rng(0)
+        alive = query.allowed(d)
+        sums = np.zeros((d, *query.r.shape[1:]))
+        pulled, plan = 0, phases(len(alive), self.budget * n * d, query.k)
+        if plan:
+            check_entry_access(design, alive, plan)
+        for wanted, left in plan:
+            for _ in range(wanted - pulled):
+                rows = rng.integers(n, size=len(alive))
+                entries = design.entries(rows, alive)
+                sums[alive] += (query.r[rows].T * (n * entries)).T
+            pulled = max(pulled, wanted)
+            scores = query.score.of(sums[alive])
+            alive = alive[top_k_by_index(scores, left)]
+        best = top_k(query.score.of(sums[alive]), query.k)
+        return Selection(alive[best], sums[alive[best]] / max(1, pulled), "heuristic")
+
+
+def check_entry_access(design: Design, alive: Indices, plan: list[tuple[int, int]]) -> None:
+    """Refuse a design of which single entries cost far more than they are, and so would this selection."""
+    design.prepare_access("entries")
+    rounds = plan[-1][0]  # each pulls one entry of every column that is left
+    if not design.has_entries and rounds > MAX_FULL_READS:
+        arms, before = [len(alive), *(left for _, left in plan)], [0, *(wanted for wanted, _ in plan)]
+        pulls = sum((b - a) * count for a, b, count in zip(before, before[1:], arms))
+        raise ValueError(
+            f"selector 'reject' would pull {pulls:,} single entries for one answer, and of this X each costs "
+            "a product with all of it; use 'exact' or 'halving', or give X as an array"
+        )
+
+
+def phases(arms: int, pulls: float, k: int) -> list[tuple[int, int]]:
+    """(pulls of each surviving arm so far, arms that survive): phases without new pulls are merged."""
+    harmonic = 0.5 + sum(1.0 / i for i in range(2, arms + 1))
+    out: list[tuple[int, int]] = []
+    for phase in range(1, arms - k + 1):
+        wanted = max(1, ceil((pulls - arms) / (harmonic * (arms + 1 - phase))))
+        left = arms - phase
+        if out and out[-1][0] == wanted:
+            out[-1] = (wanted, left)
+        else:
+            out.append((wanted, left))
+    return out

@@ -1,0 +1,317 @@
+"""Matching pursuit and orthogonal matching pursuit; with a general loss the latter is gradient pursuit.
+
+Both take the column with the largest gradient entry. Matching pursuit moves its coefficient alone; orthogonal
+matching pursuit adds it to the support and fits all coefficients again, so no column is ever taken twice. A
+column that depends on the support cannot help. It is dropped, and after a few such columns in a row all that
+depend are looked for at once (`fit/dependence.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import ClassVar, TypeVar, cast
+
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.fit.dependence import dependent_columns
+from skpursuit.fit.least_squares import add_least_squares, add_non_negative, start_least_squares
+from skpursuit.fit.newton import Newton, coordinate_step
+from skpursuit.fit.swaps import apply_swaps
+from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import safe_norm
+from skpursuit.parameters import check_number
+from skpursuit.problem.problem import Problem
+from skpursuit.problem.scores import Score, Signed
+from skpursuit.problem.state import SparseUpdate, State, Status, empty_state
+from skpursuit.selectors.base import SelectionOracle
+from skpursuit.selectors.query import Query, Selection
+from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
+
+Made = TypeVar("Made")
+MAX_REJECTIONS = 4  # columns rejected one after the other before all that depend are looked for
+
+
+@dataclass(frozen=True)
+class OMP(Solver):
+    """Orthogonal matching pursuit (algorithm "gradient pursuit" of the paper).
+
+    Each step adds the column with the largest |gradient| and fits all coefficients again. Columns that depend
+    on those chosen before are left out; the run ends with Status.OPTIMAL when no other is left.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Columns in the final model, `always_include` included. Default: a tenth of the columns, at most as
+        many as rows; no limit when `tol` or `rtol` is given.
+    tol : float, optional
+        Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
+        objective by at most this relative amount (other losses).
+    rtol : float, optional
+        As tol for squared loss, relative to ||y||^2.
+    max_iter : int, optional
+        Limit on steps.
+    positive : bool
+        Coefficients >= 0, by non-negative least squares. Squared loss, one target.
+    always_include : sequence of int
+        Columns in the model from the start.
+    ridge : float
+        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
+        column of a design. It shrinks coefficients while columns are chosen and in the result.
+    swaps : bool
+        At the end exchange columns of the model for others, the best pair first, while the objective falls;
+        `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of sizes that
+        an estimator takes from one run has exchanged models too, and a smaller one need not be part of a
+        larger one.
+
+    Examples
+    --------
+    >>> from skpursuit import OMP, datasets, minimize
+    >>> X, y, w = datasets.make_sparse_signal(100, 200, 3, snr=20.0, random_state=0)
+    >>> sorted(minimize(X, y, OMP(n_nonzero_coefs=3)).support) == sorted(w.nonzero()[0])
+    True
+    """
+
+    takes_sparsity: ClassVar[bool] = True
+    nested_path: ClassVar[bool] = True
+    supports_forced: ClassVar[bool] = True
+    supports_ridge: ClassVar[bool] = True
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int | None = None
+    positive: bool = False
+    always_include: Sequence[int] = ()
+    ridge: float = 0.0
+    swaps: bool = False
+
+    def with_forced(self, columns: tuple[int, ...]) -> OMP:
+        k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
+        return replace(self, always_include=(*columns, *self.always_include), n_nonzero_coefs=k)
+
+    def sparsity(self, problem: Problem) -> int:
+        """The number of columns this run may use."""
+        if self.n_nonzero_coefs is not None:
+            return int(self.n_nonzero_coefs)
+        if self.tol is not None or self.rtol is not None:
+            return problem.design.shape[1]
+        return max(super().sparsity(problem), len(self.always_include))
+
+    def max_iterations(self, problem: Problem) -> int:
+        """A step adds a column or drops a dependent one, and one more finds that none is left."""
+        return self.max_iter or problem.design.shape[1] + 1
+
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
+        steps = min(self.sparsity(problem), self.max_iterations(problem), *problem.design.shape)
+        return steps, steps
+
+    def _newton(self) -> Newton:
+        """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
+        return Newton(precision=1e-6)
+
+    def _add(self, problem: Problem, state: State, j: int) -> State:
+        """The state with one more column, or where it depends on the others with one more dropped."""
+        if self.positive:
+            return cast(State, add_non_negative(problem, state, j))  # never None without a residual
+        return (add_least_squares if problem.quadratic else self._newton().add)(problem, state, j)
+
+    def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
+        """The state with the column found; None where it would not improve."""
+        j = int(answer.columns[0])
+        if self.positive:
+            return add_non_negative(problem, state, j, r)
+        return self._add(problem, state, j) if has_nonzero_gradient(problem.design, r, answer) else None
+
+    def finalize(self, problem: Problem, state: State) -> State:
+        if self.swaps and len(state.support) > len(self.always_include):
+            state = apply_swaps(problem, state, len(self.always_include))
+        if problem.quadratic or len(state.support) == 0:
+            return state
+        coef, z, objective = Newton().fit(problem, state.support, state.factorised.lines, state.coef)
+        return replace(state, coef=coef, z=z, objective=objective)
+
+    def init(self, problem: Problem) -> State:
+        self._check_sparsity(problem)
+        if self.positive and (not problem.quadratic or problem.target_shape):
+            raise ValueError("positive=True needs squared loss and one target")
+        if self.positive and self.swaps:
+            raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
+        state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
+        for j in check_forced(self.always_include, problem, self.sparsity(problem)):
+            state = self._add(problem, state, j)
+        return self._with_status(problem, state)
+
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
+        score: Score = Signed() if self.positive else problem.score
+        left = self.sparsity(problem) - len(state.support)
+        taken = np.concatenate([state.support, state.dropped])
+        query = Query(problem.residual(state.z), 1, score, taken, rng, state=state, n_remaining=left)
+        after = retry_exactly(select, query, lambda answer: self._try_column(problem, state, query.r, answer))
+        if after is None:
+            return replace(state, status=Status.OPTIMAL)
+        if len(after.support) > len(state.support):
+            after = self._with_status(problem, after)
+        else:
+            after = after_rejection(problem, state, after, select)
+        decreases = self.tol is not None and not problem.quadratic
+        return stop_on_decrease(state, after, self.tol) if decreases else after
+
+    def _with_status(self, problem: Problem, state: State) -> State:
+        """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
+        if problem.loss.predicts_targets:
+            state = stop_on_residual(problem, state, self.tol, self.rtol)
+        if state.status is None and len(state.support) >= self.sparsity(problem):
+            return replace(state, status=Status.COMPLETE)
+        spanned = len(state.support) >= problem.max_rank and not self.positive
+        if state.status is None and spanned:
+            return replace(state, status=Status.OPTIMAL)
+        return state
+
+
+def retry_exactly(
+    select: SelectionOracle, query: Query, made: Callable[[Selection], Made | None]
+) -> Made | None:
+    """What is made of the column found, None where it does not improve.
+
+    An answer that proves nothing is made sure of first.
+    """
+    answer = select(query)
+    for _ in range(2):
+        found = made(answer) if len(answer.columns) else None
+        if found is not None or answer.certificate == "exact":
+            return found
+        answer = select.select_exactly(query)
+    return None
+
+
+def has_nonzero_gradient(design: Design, r: Floats, answer: Selection) -> bool:
+    """Whether the column's gradient is not zero; of an exact answer that is certain."""
+    if answer.certificate == "exact":
+        return bool(answer.gradient.any())
+    return bool(np.any(design.columns(answer.columns[:1])[0] @ r))
+
+
+def after_rejection(problem: Problem, before: State, after: State, select: SelectionOracle) -> State:
+    """The state after a column was rejected; each time a few were in a row, all that depend go with it.
+
+    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
+    """
+    count = int(np.asarray(before.memory.get("rejected", 0))) + 1
+    if count >= MAX_REJECTIONS:
+        count = 0
+        more = select.count_reads(lambda: dependent_columns(problem, after))
+        after = replace(after, dropped=np.concatenate([after.dropped, more]))
+    return replace(after, memory={**after.memory, "rejected": np.array(count)})
+
+
+def check_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
+    """The forced columns as a list, refused when out of range or more than k."""
+    d = problem.design.shape[1]
+    columns = [int(j) for j in forced]
+    if any(j >= d for j in columns):
+        raise ValueError(f"always_include must name columns between 0 and {d - 1}, got {columns}")
+    if len(columns) > k:
+        raise ValueError(f"always_include names {len(columns)} columns but n_nonzero_coefs is {k}; raise it")
+    return columns
+
+
+@dataclass(frozen=True)
+class MatchingPursuit(Solver):
+    """Matching pursuit: move one coefficient a step, by g_j / ||x_j||^2 (squared loss).
+
+    For other losses the step is a damped Newton step along the column. With a small `step_size` it is
+    boosting by single columns (L2 boosting), whose models come close to those of the lasso.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, optional
+        Stop before the model would use more columns than this.
+    tol, rtol : float, optional
+        As in `OMP`.
+    max_iter : int
+        Limit on steps; a column can be moved many times.
+    step_size : float
+        The share of each move that is made, above 0 and up to 1. Below 1 the gradient of squared loss follows
+        the moves by Gram columns where the selector keeps them: d operations a step, whatever the support.
+
+    Examples
+    --------
+    >>> from skpursuit import MatchingPursuit, datasets, metrics, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 100, 5, snr=20.0, random_state=0)
+    >>> result = minimize(X, y, MatchingPursuit(step_size=0.1, max_iter=60), "gram")
+    >>> metrics.f_measure(w, result.coef)
+    1.0
+    """
+
+    takes_sparsity: ClassVar[bool] = True
+    nested_path: ClassVar[bool] = True
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 1000
+    step_size: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("step_size", self.step_size, "(0, 1]")
+
+    @property
+    def n_updates(self) -> int | None:
+        """Each move of a coefficient is rounded, and so is every later sum it is in."""
+        return ceil(self.max_iter**1.5) if self.step_size == 1.0 else None
+
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
+        """With a small step columns are moved again and again."""
+        repeats = ceil(1 / self.step_size)
+        return self.max_iter, min(-(-self.max_iter // repeats), problem.design.shape[1])
+
+    def init(self, problem: Problem) -> State:
+        self._check_sparsity(problem)
+        return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
+
+    def step(
+        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
+    ) -> State:
+        query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, state=state)
+        design, r = problem.design, query.r
+        j = retry_exactly(
+            select,
+            query,
+            lambda found: int(found.columns[0]) if has_nonzero_gradient(design, r, found) else None,
+        )
+        if j is None:
+            return replace(state, status=Status.OPTIMAL)
+        column = problem.design.columns(np.array([j]))[0]
+        place = np.flatnonzero(state.support == j)
+        if (
+            len(place) == 0
+            and self.n_nonzero_coefs is not None
+            and len(state.support) >= self.n_nonzero_coefs
+        ):
+            return replace(state, status=Status.COMPLETE)
+        if safe_norm(column) <= problem.design.noise_floor(np.array([j]))[0]:
+            return replace(state, dropped=np.append(state.dropped, j))
+        below = None if problem.quadratic else state.objective  # least squares is met in one step
+        taken = coordinate_step(problem, column, state.z, below, np.asarray(column @ query.r))
+        if taken is None or not np.any(taken[0]):
+            return replace(state, status=Status.OPTIMAL)
+        move, z, objective = taken
+        if self.step_size < 1.0:
+            move = self.step_size * move
+            z = state.z + np.multiply.outer(column, move)
+            objective = problem.value(z)
+        support, coef = state.support, state.coef
+        if len(place) == 0:
+            support = np.append(support, j)
+            coef = np.concatenate([coef, np.zeros((1, *problem.target_shape))])
+        coef = coef.copy()
+        coef[place[0] if len(place) else -1] += move
+        moved = SparseUpdate(1.0, np.array([j]), np.asarray(move)[None])
+        after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=moved)
+        after = stop_on_residual(problem, after, self.tol, self.rtol)
+        decreases = self.tol is not None and not problem.quadratic
+        return stop_on_decrease(state, after, self.tol) if decreases else after
