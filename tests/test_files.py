@@ -17,8 +17,8 @@ Y = X[:, 3] + 0.1 * X[:, 7]
 
 KILLED = """
 import os, signal, sys
-from skpursuit._atomic_files import prepared
-with prepared(sys.argv[1], "half"):
+from skpursuit._atomic_files import staged_write
+with staged_write(sys.argv[1], "half"):
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -175,11 +175,11 @@ def test_checkpoint_into_no_folder(tmp_path):
         (lambda: OMP(tol=-1.0), ValueError, "at least 0"),
         (lambda: OMP(tol="x"), TypeError, "number"),
         (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
-        (lambda: minimize(X, Y, OMP(always_include=[90])), ValueError, "forced"),
-        (lambda: OMP(always_include=[1, 1]), ValueError, "forced"),
-        (lambda: OMP(always_include=[2.7]), TypeError, "forced"),
-        (lambda: OMP(always_include=5), TypeError, "forced"),
-        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, always_include=[1, 2])), ValueError, "forced"),
+        (lambda: minimize(X, Y, OMP(always_include=[90])), ValueError, "always_include"),
+        (lambda: OMP(always_include=[1, 1]), ValueError, "always_include"),
+        (lambda: OMP(always_include=[2.7]), TypeError, "always_include"),
+        (lambda: OMP(always_include=5), TypeError, "always_include"),
+        (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, always_include=[1, 2])), ValueError, "always_include"),
         (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "selector must be"),
         (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
         (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
@@ -191,7 +191,7 @@ def test_checkpoint_into_no_folder(tmp_path):
         (lambda: minimize(X, Y, OMP(), random_state=-1), ValueError, "random_state"),
         (lambda: minimize(X, Y, OMP(positive=True), loss="huber"), ValueError, "positive"),
         (lambda: minimize(X, np.sign(Y), OMP(n_nonzero_coefs=2), "gram", "logistic"), ValueError, "gram"),
-        (lambda: Checkpoint("x", interval=-1.0), ValueError, "every"),
+        (lambda: Checkpoint("x", interval=-1.0), ValueError, "interval"),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -392,11 +392,11 @@ def test_a_factor_that_no_run_can_have_is_refused(tmp_path, name, change):
         ("memory", "t", lambda part: part * 1.0),
         ("memory", "gap", lambda part: part * np.nan),
         ("memory", "gap", lambda part: part.astype(str)),
-        ("move", "columns", lambda part: part + 10**6),
-        ("move", "columns", lambda part: part * 1.0),
-        ("move", "amounts", lambda part: part[:0]),
-        ("move", "amounts", lambda part: part * np.inf),
-        ("move", "factor", lambda part: np.inf),
+        ("last_update", "columns", lambda part: part + 10**6),
+        ("last_update", "columns", lambda part: part * 1.0),
+        ("last_update", "amounts", lambda part: part[:0]),
+        ("last_update", "amounts", lambda part: part * np.inf),
+        ("last_update", "factor", lambda part: np.inf),
         ("selector_memory", "xtz", lambda part: part[:-1]),
         ("selector_memory", "xtz", lambda part: part * np.nan),
         ("selector_memory", "reach", lambda part: part[None]),
@@ -409,7 +409,7 @@ def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name,
     minimize(X, Y, solver, "gram", checkpoint=path, callback=lambda r: r.iteration == 4)
     saved = files.load_snapshot(path)
     before = getattr(saved.state, group)
-    if group == "move":
+    if group == "last_update":
         after = before._replace(**{name: change(getattr(before, name))})
     else:
         after = {**before, name: change(before.get(name))}

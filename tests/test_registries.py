@@ -32,12 +32,12 @@ def test_what_a_solver_can_do_is_what_it_has_parameters_for(name):
     has = {part.name for part in fields(kind)}
     assert kind.takes_sparsity == ("n_nonzero_coefs" in has)
     assert kind.supports_ridge == ("ridge" in has)
-    assert kind.supports_forced == ("forced" in has)
+    assert kind.supports_forced == ("always_include" in has)
 
 
 def test_parameters_become_the_solver_a_name_stands_for():
     given = {
-        "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "forced": (2,), "ridge": 0.1
+        "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "always_include": (2,), "ridge": 0.1
     }  # fmt: skip
     assert {name: solver_class(name).from_parameters(**given) for name in SOLVERS} == {
         "omp": OMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
@@ -124,6 +124,6 @@ def test_a_solver_without_abilities_has_none():
 
         def step(self, problem, state, select, rng): ...
 
-    abilities = ("has_sparsity", "can_ridge", "can_force_columns", "nested_path", "quadratic_only")
+    abilities = ("takes_sparsity", "supports_ridge", "supports_forced", "nested_path", "squared_loss_only")
     assert not any(getattr(Lazy, ability) for ability in abilities)
     assert Lazy.from_parameters(n_nonzero_coefs=3, max_iter=4) == Lazy(4)

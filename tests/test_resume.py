@@ -82,7 +82,9 @@ def test_a_checkpoint_is_as_large_as_the_predictions(case, tmp_path):
     data = rng.standard_normal((n, 20))
     y = np.resize(y, (n, *y.shape[1:]))
     given = given | ({"sample_weight": np.resize(WEIGHTS, n)} if "sample_weight" in given else {})
-    settings = {"n_nonzero_coefs": k} | ({"forced": (1, 2)} if "forced" in vars(solver) else {})
+    settings = {"n_nonzero_coefs": k} | (
+        {"always_include": (1, 2)} if "always_include" in vars(solver) else {}
+    )
     solver = type(solver)(**vars(solver) | settings)
     file = tmp_path / "run.ckpt"
     minimize(data, y, solver, "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1), **given)

@@ -31,9 +31,9 @@ def test_the_file_is_what_the_writer_writes_for_its_values():
 def test_written_prices_are_read_back_and_the_rest_stays():
     given = {name: 1.25 * (i + 1) for i, name in enumerate(asdict(tuning.COSTS))} | {"LOAD_KERNELS": 1e-4}
     before, after = executed(TEXT), executed(costs.written(TEXT, given))
-    assert asdict(after["PRICES"]) == {n: float(f"{v:.2g}") for n, v in given.items() if n != "LOAD_KERNELS"}
+    assert asdict(after["COSTS"]) == {n: float(f"{v:.2g}") for n, v in given.items() if n != "LOAD_KERNELS"}
     assert after["LOAD_KERNELS"] == 1e-4
-    same = [name for name in before if name.isupper() and name not in ("PRICES", "LOAD_KERNELS")]
+    same = [name for name in before if name.isupper() and name not in ("COSTS", "LOAD_KERNELS")]
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
 
 

@@ -42,7 +42,7 @@ def frank_wolfe(rng, table):
     if result.status.name == "DIVERGED":
         return wrong
     wrong += bounds_of_gaps(ref, solver, result) + frank_wolfe_status(ref, solver, result)
-    known = solver.rule == "open-loop" or (solver.rule == "exact" and loss == "squared")
+    known = solver.line_search == "open-loop" or (solver.line_search == "exact" and loss == "squared")
     if solver.variant == "vanilla" and known and not solver.lazy:
         wrong += replays.frank_wolfe(ref, result, solver)
     elif result.history and result.history[0].certificate == "exact":
@@ -52,7 +52,7 @@ def frank_wolfe(rng, table):
         slack = 16 * EPS * radius * ref.sizes.max() if kind is sk.Simplex else 0.0
         found = judge_choice(ref, ref.residual(z), chosen, np.arange(ref.d), 1, score, slack)
         wrong += [("choice", f"step 0: {message}") for message in found]
-    if solver.rule != "open-loop":
+    if solver.line_search != "open-loop":
         wrong += descends(ref, solver, result)
     elif solver.variant == "vanilla" and loss != "poisson":
         wrong += rate(ref, solver, result)
@@ -104,7 +104,7 @@ def starting_point(ref, solver):
 def frank_wolfe_status(ref, solver, result):
     gap, doubt = replays.duality_gap(ref, solver, result.coef)
     name = result.status.name
-    limit = LD(solver.tol or 0.0) if name in ("CONVERGED", "OPTIMAL") else None
+    limit = LD(solver.gap_tol or 0.0) if name in ("CONVERGED", "OPTIMAL") else None
     if name == "STALLED":
         limit = LD(1e-7) * (gap + abs(ref.objective(starting_point(ref, solver)))) + LD(1e-12) * scale_of(
             ref, solver

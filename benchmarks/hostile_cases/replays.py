@@ -63,7 +63,7 @@ def omp_squared(ref, result, solver, k):
         return [("support", f"column {j} was chosen, but is neither next in the support nor dropped")]
 
     kept = [(j,) for j in [*told, *lost]]
-    for j in solver.forced:
+    for j in solver.always_include:
         wrong += enter(int(j))
     if beyond:
         return cone(ref, result, told)
@@ -382,7 +382,7 @@ def frank_wolfe(ref, result, solver):
                 *wrong,
                 ("gap", f"step {place}: tells a gap of {record.gap!r}, it is {float(-(r @ dz))!r}"),
             ]
-        if solver.rule == "open-loop":
+        if solver.line_search == "open-loop":
             gamma = min(LD(1), LD(2) / (place + 2))
         else:
             size = (ref.weights * dz * dz).sum()
@@ -407,7 +407,7 @@ def general_choices(ref, result, solver, ridge):
     """Gradient pursuit with any loss, one target: choices along the way, fitted to about six digits."""
     wrong, support, dropped = [], [], []
     told, lost = result.support.tolist(), set(result.dropped.tolist())
-    for j in solver.forced:
+    for j in solver.always_include:
         (dropped if j in lost else support).append(int(j))
     w, start = np.empty(0), ref.objective(ref.zero)
     for place, record in enumerate(result.history):

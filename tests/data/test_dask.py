@@ -235,7 +235,7 @@ def test_predictions_of_many_columns_are_made_where_the_tiles_are(moved, targets
             some.with_view(some.view.compose(**parts, **rows).compose(constant=True))
             for some in (design, plain)
         )
-    support, design.store.caches.columns.limit = np.arange(5, 140), 10**5
+    support, design.store.caches.columns.max_bytes = np.arange(5, 140), 10**5
     support = np.append(support, 150) if moved else support
     coef = rng.standard_normal((len(support), *targets))
     before = design.store.cluster.round_trips
@@ -535,7 +535,7 @@ def test_products_of_many_columns_are_made_where_the_tiles_are(moved):
         np.testing.assert_allclose(design.norms(0), plain.norms(0), rtol=1e-12)
     cols, r = np.arange(5, 80), rng.standard_normal(2100)
     expected = plain.dots(cols, r)
-    design.store.caches.columns.limit = 10**6
+    design.store.caches.columns.max_bytes = 10**6
     found = design.dots(cols, r)
     assert not design.store.caches.columns.arrays
     assert found.tobytes() == expected.tobytes()

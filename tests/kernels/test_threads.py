@@ -87,7 +87,9 @@ def test_several_threads_give_the_bits_of_one(monkeypatch):
 
 def test_all_threads_work_at_once_and_none_nests(monkeypatch):
     monkeypatch.setattr(
-        threads, "count", lambda real=threads.thread_count: 3 if threading.current_thread() is main else 1
+        threads,
+        "thread_count",
+        lambda real=threads.thread_count: 3 if threading.current_thread() is main else 1,
     )
     main, meet, names = threading.current_thread(), threading.Barrier(3, timeout=30), []
 

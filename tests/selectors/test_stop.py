@@ -141,7 +141,7 @@ def test_automatic_error_bound_follows_the_step_of_frank_wolfe():
         (lambda: ErrorBound(-1.0), "eps must be at least 0"),
         (lambda: ErrorBound(np.nan), "eps must be"),
         (lambda: ErrorBound("small"), "eps must be a number or 'auto'"),
-        (lambda: ErrorBound("auto", factor=0), "delta must be above 0"),
+        (lambda: ErrorBound("auto", factor=0), "factor must be above 0"),
         (lambda: Budget(0), "fraction must be above 0"),
         (lambda: Budget(1.5), "at most 1"),
         (lambda: Budget(np.nan), "fraction must be"),

@@ -47,6 +47,6 @@ def test_other_losses_fall_too():
 def test_the_step_is_a_parameter_like_others():
     solver = MatchingPursuit(5, step_size=0.1)
     assert replace(solver, max_iter=7) == MatchingPursuit(5, max_iter=7, step_size=0.1)
-    assert repr(solver).endswith("step=0.1)")
-    with pytest.raises(ValueError, match="step must be"):
+    assert repr(solver).endswith("step_size=0.1)")
+    with pytest.raises(ValueError, match="step_size must be"):
         MatchingPursuit(step_size=0.0)

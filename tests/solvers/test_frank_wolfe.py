@@ -270,15 +270,15 @@ def test_a_copy_with_other_parameters():
     for make in (dataclasses.replace, getattr(copy, "replace", dataclasses.replace)):
         assert make(solver) == solver
         assert make(solver, max_iter=40) == longer
-        assert make(solver, step="exact") == exact
-        with pytest.raises(ValueError, match="step must be one of"):
-            make(solver, step="armijo")
+        assert make(solver, line_search="exact") == exact
+        with pytest.raises(ValueError, match="line_search must be one of"):
+            make(solver, line_search="armijo")
     assert hash(dataclasses.replace(solver)) == hash(solver)
 
 
 def test_it_is_shown_as_it_is_written():
     solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True)
     shown = "FrankWolfe(constraint=L1Ball(radius=2.0), max_iter=30, line_search='open-loop', variant='away', "
-    assert repr(solver) == shown + "tol=0.1, lazy=True)"
+    assert repr(solver) == shown + "gap_tol=0.1, lazy=True)"
     assert eval(repr(solver)) == solver
     assert pickle.loads(pickle.dumps(solver)) == solver

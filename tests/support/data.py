@@ -162,7 +162,7 @@ def estimate(design, r):
 
 def refine(design, r, cols):
     """The same for some columns, more closely."""
-    return design.codes(fine=True).estimate(r, cols, fine=True)
+    return design.codes(fine=True).estimate(r, cols, second_byte=True)
 
 
 def memory_estimate(design, selector="auto"):

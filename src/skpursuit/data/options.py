@@ -41,7 +41,7 @@ class DesignOptions:
             raise TypeError(
                 f'codes must be "auto", the path of a folder or None, got {short_repr(self.codes)}'
             )
-        if isinstance(self.axis, bool) or self.axis not in (0, 1):
+        if type(self.axis) is not int or self.axis not in (0, 1):
             raise ValueError(f"axis must be 0 (pieces have rows) or 1 (columns), got {short_repr(self.axis)}")
 
     @property

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.hessian import both_triangles, weighted_gram
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton
+from skpursuit.fit.newton_loop import both_triangles, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.rank_tolerance import GRAM_TOLERANCE_FACTOR, rank_tolerance
 from skpursuit.numerics.row_buffer import empty_in_temp_file

@@ -42,10 +42,11 @@ class Newton:
         factor = state.factorised.add(design.columns(one)[0], design.noise_floor(one)[0])
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
-        support, column = np.append(state.support, j), factor.lines[-1]
+        support, A = np.append(state.support, j), factor.lines
+        column = A[-1]
         first = initial_coefficient(problem, column, state.z, float(problem.penalties(one)[0]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self.fit(problem, support, factor.lines, start, z)
+        coef, z, objective = self.fit(problem, support, A, start, z)
         return State(support, coef, z, objective, state.dropped, factor=factor)
 
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:

@@ -80,9 +80,9 @@ class FrankWolfe(Solver):
         check_flag("lazy", self.lazy)
 
     @classmethod
-    def from_parameters(cls, **given: Any) -> Self:
-        """Frank-Wolfe on the l1 ball of radius 1."""
-        return super().from_parameters(constraint=L1Ball(), **given)
+    def from_parameters(cls, tol: float | None = None, **given: Any) -> Self:
+        """Frank-Wolfe on the l1 ball of radius 1; an estimator's `tol` is the duality gap."""
+        return super().from_parameters(constraint=L1Ball(), gap_tol=tol, **given)
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
