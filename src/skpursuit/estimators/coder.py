@@ -27,7 +27,7 @@ from skpursuit.estimators.sklearn_types import (
     TransformerMixin,
 )
 from skpursuit.numerics.tuning import STREAM_PIECE
-from skpursuit.parameters import check_count, check_size, check_unmasked
+from skpursuit.parameters import check_count, check_flag, check_size, check_unmasked
 from skpursuit.problem import sparsity
 
 ProgressCallback = Callable[[int, int | None, float | None], None]
@@ -156,6 +156,12 @@ class PursuitCoder(CodesOut, BaseEstimator):
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes.
+    score : {"correlation", "gain"}, default="correlation"
+        OMP takes the atom with the largest absolute product with the residual, or the one that lowers the
+        squared error most ("gain": orthogonal least squares, as in SPAMS).
+    positive : bool, default=False
+        OMP: take the atom with the largest product, keep weights non-negative by least squares with an active
+        set, and drop atoms whose weight is zero.
     verbose : bool, int or "auto"
         Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
@@ -192,6 +198,8 @@ class PursuitCoder(CodesOut, BaseEstimator):
     n_jobs: int | None = None
     memory_limit: int = 2**30
     ridge: float = 0.0
+    score: str = "correlation"
+    positive: bool = False
 
     @watched
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
@@ -264,8 +272,14 @@ class PursuitCoder(CodesOut, BaseEstimator):
             solver=a_choice(*WORK),
             n_jobs=check_count,
             ridge=partial(check_size, optional=False),
+            score=a_choice("correlation", "gain"),
+            positive=check_flag,
             dictionary=lambda name, value: check_table(value, name),
         )
+        if self.positive and self.score == "gain":
+            raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
+        if self.solver == "cosamp" and (self.positive or self.score == "gain"):
+            raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
 
     def _atoms(self) -> np.ndarray:
         self._check()
@@ -277,7 +291,7 @@ class PursuitCoder(CodesOut, BaseEstimator):
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> Encoder:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
         given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
-        return make_encoder(atoms, dtype, CodingConfig(k, *given), expected)
+        return make_encoder(atoms, dtype, CodingConfig(k, *given, self.score, self.positive), expected)
 
     @property
     def n_features_in_(self) -> int:
