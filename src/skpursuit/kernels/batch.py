@@ -31,7 +31,8 @@ SURE = 5.0  # standard deviations of rounding that a gap must exceed
 SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
 LONG = 24  # from so many steps on it pays to orthogonalise rows ahead,
 LATE = 1 << 14  # once P has so many numbers
-ENOUGH = 1e-13  # squared relative length of a refinement after which the next would be rounding
+ENOUGH = 1e-13  # squared relative length of a refinement after which codes are right to about 1e-13,
+EXACT = 1e-20  # and after which residuals are right to rounding
 
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
 # references (nothing here allocates or returns an array), no way in from Python but for the entries.
@@ -124,7 +125,7 @@ def back_substitute(fit, vector, size):
 
 
 @kernel()
-def refine(target, atoms, fit, size, penalty):
+def refine(target, atoms, fit, size, penalty, enough):
     """Fit what the weights leave of a target, again and again; False if that does not converge fast."""
     w, step, before = fit.weights, fit.step, np.inf
     while True:
@@ -141,7 +142,7 @@ def refine(target, atoms, fit, size, penalty):
             w[i] += step[i]
             change += step[i] * step[i]
             length += w[i] * w[i]
-        if change <= ENOUGH * length:
+        if change <= enough * length:
             return True
         if not change < 1e-3 * before:
             return False
@@ -193,7 +194,7 @@ def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
         if mode == GAIN:
             for p in range(size):
                 fit.weights[p] = 0.0
-            refine((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size, limits.penalty)
+            refine((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size, limits.penalty, EXACT)
             den = limits.penalty + set_residual((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size)
             for p in range(size):
                 den += limits.penalty * fit.weights[p] ** 2
@@ -293,7 +294,7 @@ def _decide(target, dictionary, limits, work, fit, c, now, mode):
     """
     size, tol, norm, variance, spread = now
     _solve(fit, size)
-    if not refine(target, dictionary.atoms, fit, size, limits.penalty):
+    if not refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT):
         return FAILED, 0.0, variance
     left, margin = set_residual(target, dictionary.atoms, fit, size), norm
     for i in range(size):
@@ -313,7 +314,7 @@ def _decide(target, dictionary, limits, work, fit, c, now, mode):
             if j != AGAIN:
                 return j, left, variance
             _solve(fit, size)
-            refine(target, dictionary.atoms, fit, size, limits.penalty)
+            refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)
             set_residual(target, dictionary.atoms, fit, size)
         else:  # c is mostly rounding: take the products of all atoms with the residual itself
             for p in range(d):
@@ -445,7 +446,7 @@ def _bind(mode):
                             break
             if state == DONE:
                 _solve(fit, size)
-                if refine(target, dictionary.atoms, fit, size, limits.penalty):
+                if refine(target, dictionary.atoms, fit, size, limits.penalty, ENOUGH):
                     _write(codes, s, fit, size, block.exponents[s] - limits.exponent, mode)
 
     return code_block

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from skpursuit.kernels.batch import UNIT, entry, kernel, products, refine, set_residual
+from skpursuit.kernels.batch import EXACT, UNIT, entry, kernel, products, refine, set_residual
 from skpursuit.kernels.batch_types import LANES, OMP, PENDING, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
-COMPILED_WITH = "fd616fb57d2a"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "c6f2e863ae45"  # digest of these files: Numba notes changes of its own file only
 
 PLAIN = 1e-6  # squared share of an atom left by the others, below which the signal is left to NumPy
 
@@ -92,7 +92,7 @@ def _fit(target, dictionary, limits, fit, size):
         if not pivot > PLAIN * square:
             return False
         fit.inverse[t], fit.weights[t] = 1 / np.sqrt(pivot), 0.0
-    return refine(target, dictionary.atoms, fit, size, limits.penalty)
+    return refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)
 
 
 @kernel()
