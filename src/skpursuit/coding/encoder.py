@@ -197,14 +197,14 @@ class Encoder:
         """CoSaMP of one block: a product of all residuals with the dictionary before each iteration."""
         from skpursuit.kernels.batch_cosamp import cosamp_step
 
-        size, live = len(block.signals), np.arange(len(block.signals))
+        (work, fit), size, live = room, len(block.signals), np.arange(len(block.signals))
         atoms, weights = np.zeros((size, self.k), np.int64), np.zeros((size, self.k))
         codes.counts[:] = 0
         state = atoms, weights, codes.counts, block.energy.copy(), block.energy.copy(), coarse
         for _ in range(self.config.max_iter or self.config.k):
             start = np.matmul(coarse[live], self.coarse.T, out=block.start[: len(live)])
             part = block._replace(start=start)
-            cosamp_step(part, live, self.dictionary, self.limits, *room, state, self.config.refit)
+            cosamp_step(part, live, self.dictionary, self.limits, work, fit, state, self.config.refit)
             live = live[live >= 0]
             if not len(live):
                 break

@@ -23,7 +23,7 @@ from numba import njit
 from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, SLOTS, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise, top_peak
 
-COMPILED_WITH = "f3f08be6005e"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "e4f5625e001f"  # digest of these files: Numba notes changes of its own file only
 
 DONE, FAILED, AGAIN = -1, -2, -3  # in place of an atom: coded; not to be followed; atoms were closed
 UNIT = 2.0**-23  # rounding of float32
@@ -35,13 +35,15 @@ ENOUGH = 1e-13  # squared relative length of a refinement after which codes are 
 EXACT = 1e-20  # and after which residuals are right to rounding
 
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
-# references (nothing here allocates or returns an array), no way in from Python but for the entries.
+# references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
+# called in one place is inlined as source: a function is optimised alone, and again in each of its callers.
 # Only the order of sums may change: NaN and infinity keep their meaning.
 entry = partial(
     njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False,
     fastmath={"reassoc", "contract"},
 )  # fmt: skip
 kernel = partial(entry, cache=False, no_cpython_wrapper=True)
+inlined = partial(entry, cache=False, inline="always")
 
 
 FORMATS = {8: (np.int64(2**63 - 1), 52, 1022, 1000), 4: (np.int32(2**31 - 1), 23, 126, 120)}  # by bytes
@@ -157,7 +159,7 @@ def _solve(fit, size):
     back_substitute(fit, fit.weights, size)
 
 
-@kernel()
+@inlined()
 def _score(c, den, slack, mode):
     """Score of an atom as the vector loops have it."""
     if mode == GAIN:
@@ -166,7 +168,7 @@ def _score(c, den, slack, mode):
     return abs(c) if mode == OMP else c
 
 
-@kernel()
+@inlined()
 def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
     """Best atom by float64 products with the residual of `_look`; equal to rounding means the lowest index.
 
@@ -211,7 +213,7 @@ def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
     return best
 
 
-@kernel()
+@inlined()
 def _look_ahead(c, work, j, size, slot):
     """Put atom j and AHEAD - 1 that may follow it into ``work.picks``; their peaks are lost."""
     work.picks[0] = j
@@ -228,7 +230,7 @@ def _look_ahead(c, work, j, size, slot):
         work.owner[slot + row], work.since[slot + row] = work.picks[row], size
 
 
-@kernel()
+@inlined()
 def _retreat(c, work, fit, first, size):
     """Undo the steps from ``first`` on."""
     room = fit.half.shape[0]
@@ -240,7 +242,7 @@ def _retreat(c, work, fit, first, size):
                 part[j] += alpha * row[j]
 
 
-@kernel()
+@inlined()
 def _leave(work, fit, size):
     """Move feasible weights towards those of least squares until one is zero; the first that is, or ``size``.
 
@@ -260,7 +262,7 @@ def _leave(work, fit, size):
     return first
 
 
-@kernel()
+@inlined()
 def _write(codes, s, fit, size, shift, mode):
     """Sort a code by insertion and give it the units of its signal; a weight that rounds below 0 is 0."""
     low, high = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
@@ -277,7 +279,7 @@ def _write(codes, s, fit, size, shift, mode):
     codes.counts[s] = count
 
 
-@kernel()
+@inlined()
 def _least(c, den, sigma, spread, mode):
     """A score that the best atom has at least, given that another has these numbers."""
     if mode == GAIN:
@@ -286,7 +288,7 @@ def _least(c, den, sigma, spread, mode):
     return (abs(c) if mode == OMP else c) - 2 * sigma
 
 
-@kernel()
+@inlined()
 def _decide(target, dictionary, limits, work, fit, c, now, mode):
     """Stop, or choose the next atom, by the float64 residual: (atom, energy of the residual, variance of c).
 
@@ -311,7 +313,7 @@ def _decide(target, dictionary, limits, work, fit, c, now, mode):
         if fresh or abs(c[j]) >= 8 * sigma:
             bounds = (np.float32(_least(c[j], work.den[j], sigma, spread, mode)), margin, slack)
             j = _settle(dictionary, limits, work, fit, c, size, bounds, mode)
-            if j != AGAIN:
+            if mode != GAIN or j != AGAIN:
                 return j, left, variance
             _solve(fit, size)
             refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)

@@ -13,7 +13,7 @@ from skpursuit.kernels.batch import EXACT, UNIT, entry, kernel, products, refine
 from skpursuit.kernels.batch_types import LANES, OMP, PENDING, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
-COMPILED_WITH = "c6f2e863ae45"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "c1d66e05bb86"  # digest of these files: Numba notes changes of its own file only
 
 PLAIN = 1e-6  # squared share of an atom left by the others, below which the signal is left to NumPy
 

@@ -107,10 +107,9 @@ def aligned(*shape: int) -> np.ndarray:
 def scratch(k: int, n: int, width: int) -> tuple[Work, Fit]:
     """Room for one thread. Made here: compiling what allocates takes longer than all of it."""
     rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(width * SLOTS)
-    whole = (np.zeros(size, np.int64) for size in (SLOTS, SLOTS, width))
-    work = Work(
-        *rows, *whole, np.zeros(width), np.zeros(k), np.zeros(width), np.zeros(k), np.zeros(k, np.int64)
-    )
+    whole = [np.zeros(size, np.int64) for size in (SLOTS, SLOTS, width, k)]
+    exact, noise, rounds, feasible = np.zeros(width), np.zeros(width), np.zeros(k), np.zeros(k)
+    work = Work(*rows, whole[0], whole[1], whole[2], exact, rounds, noise, feasible, whole[3])
     inverse, half, weights, step = np.zeros((4, k))
     fit = Fit(np.zeros((k, k)), inverse, half, weights, step, np.zeros(n), np.zeros(k, np.int64))
     return work, fit
