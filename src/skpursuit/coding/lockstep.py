@@ -106,7 +106,10 @@ class LockStep:
             top = scores[every, best]
             low = top - 2 * sigma
         weak = top <= 64 * self.limits.floor * self.lengths[live] * self.norms[best]
-        doubtful = weak | (low <= 0) | (np.count_nonzero(scores >= low[:, None], axis=1) != 1)
+        highest = scores[every, best]
+        scores[every, best] = -np.inf
+        doubtful = weak | (low <= 0) | (scores.max(axis=1) >= low)
+        scores[every, best] = highest
         for i in np.flatnonzero(doubtful):
             best[i] = self._settle(live[i], np.flatnonzero(scores[i] >= low[i]))
         return best
@@ -147,12 +150,14 @@ class LockStep:
         everyone = len(live) == len(self.basis)
         basis = self.basis[:, :most] if everyone else self.basis[live, :most]
         parts = np.zeros((len(live), 1, most))
+        square = self.norms[picks] ** 2 + self.limits.penalty
         for _ in range(2):
             part = new @ basis.transpose(0, 2, 1)
             new -= part @ basis
             parts += part
-        norms = np.linalg.norm(new[:, 0], axis=1)
-        square = self.norms[picks] ** 2 + self.limits.penalty
+            norms = np.linalg.norm(new[:, 0], axis=1)
+            if (norms**2 > 0.25 * square).all():  # no digits were lost
+                break
         taken = norms**2 > self.limits.dependence * square
         for row, pick in zip(live[~taken], picks[~taken]):
             self.closed.setdefault(row, []).append(pick)

@@ -360,9 +360,13 @@ def _bind(mode):
                         if mode == GAIN:
                             j = locate(c, den, peaks, slack, tiles, (zero, small), mode)
                             if j >= 0:
-                                low = _least(c[j], den[j], sigma, spread, mode)
-                                share = np.float32(1.01) - np.float32(low / _score(c[j], den[j], slack, mode))
-                                if not share < 0.01 + 1e-4:
+                                most, least = abs(c[j]) + sigma, abs(c[j]) - sigma
+                                most, least = (
+                                    most * most * (den[j] + spread),
+                                    least * least * (den[j] - spread),
+                                )
+                                if not (abs(c[j]) > sigma and least > (1 - 1e-4) * most):
+                                    share = np.float32(1.01 - least / most if abs(c[j]) > sigma else 1.01)
                                     j = locate(c, den, peaks, slack, tiles, (zero, share), mode)
                         else:
                             j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)

@@ -9,11 +9,11 @@ import math
 
 import numpy as np
 
-from skpursuit.kernels.batch import EXACT, UNIT, entry, kernel, products, refine, set_residual
+from skpursuit.kernels.batch import EXACT, SHARP, UNIT, entry, kernel, products, refine, set_residual
 from skpursuit.kernels.batch_types import LANES, OMP, PENDING, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
-COMPILED_WITH = "c1d66e05bb86"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "3d996f9c4b33"  # digest of these files: Numba notes changes of its own file only
 
 PLAIN = 1e-6  # squared share of an atom left by the others, below which the signal is left to NumPy
 
@@ -76,7 +76,7 @@ def _rank(dictionary, limits, work, fit, found, margin):
 @kernel()
 def _fit(target, dictionary, limits, fit, size):
     """Weights of the first atoms of the support by least squares; False where the atoms nearly depend."""
-    lower, vector = fit.lower, fit.residual
+    lower, vector, enough = fit.lower, fit.residual, 2.0
     for t in range(size):
         atom = fit.support[t]
         for p in range(vector.shape[0]):
@@ -91,8 +91,10 @@ def _fit(target, dictionary, limits, fit, size):
             pivot -= lower[t, i] ** 2
         if not pivot > PLAIN * square:
             return False
+        if not pivot > SHARP * square:
+            enough = EXACT
         fit.inverse[t], fit.weights[t] = 1 / np.sqrt(pivot), 0.0
-    return refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)
+    return refine(target, dictionary.atoms, fit, size, limits.penalty, enough)
 
 
 @kernel()
