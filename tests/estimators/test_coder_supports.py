@@ -122,3 +122,34 @@ def differences(atoms, signals, k, rule, memory_limit=2**30):
 def test_supports_equal_plain_pursuit(name, rule, memory_limit):
     atoms, signals = FAMILIES[name](np.random.default_rng(0), 120 if rule == "omp" else 40)
     assert differences(atoms, signals, 8, rule, memory_limit) == []
+
+
+@pytest.mark.parametrize("memory_limit", [2**30, 1], ids=["gram", "lockstep"])
+@pytest.mark.parametrize("rule", RULES)
+def test_ridge_and_tol(rule, memory_limit):
+    """Weights solve the penalised equations of their support; coding stops at the first residual within tol."""
+    atoms, signals = gaussian(np.random.default_rng(1), 40)
+    ridge, tol = 0.002, 0.3 * np.mean(signals**2) * 48
+    given = {"memory_limit": memory_limit, "ridge": ridge, **RULES[rule]}
+    codes = PursuitCoder(atoms, 12, tol=tol, **given).transform(signals)
+    left = np.sum((signals - codes @ atoms) ** 2, axis=1)
+    counts = np.diff(codes.indptr)
+    assert np.all((left <= tol) | (counts == 12))
+    assert 1 < np.median(counts) < 12
+    for y, code, count in zip(signals, codes.toarray(), counts):
+        support = np.flatnonzero(code)
+        gradient = atoms[support] @ (y - code @ atoms)
+        np.testing.assert_allclose(gradient, 48 * ridge * code[support], atol=1e-12)
+        assert rule != "positive" or np.all(code >= 0)
+        if rule != "positive" and count > 1:
+            before = PursuitCoder(atoms, int(count) - 1, **given).transform(y[None])
+            assert np.sum((y - before @ atoms) ** 2) > tol
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_single_precision_and_scale_change_no_support(rule):
+    atoms, signals = (x.astype(np.float32) for x in gaussian(np.random.default_rng(2), 60))
+    double = PursuitCoder(atoms, 6, **RULES[rule]).transform(signals.astype(np.float64))
+    single = PursuitCoder(atoms * 2**20, 6, **RULES[rule]).transform(signals * np.float32(2**-30))
+    np.testing.assert_array_equal(single.indices, double.indices)
+    np.testing.assert_allclose(single.data * 2.0**50, double.data, rtol=1e-6)

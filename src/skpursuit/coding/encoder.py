@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpursuit.coding.cosamp import cosamp
 from skpursuit.coding.lockstep import LockStep
 from skpursuit.data.progress import current
 from skpursuit.kernels.batch_types import (
@@ -219,24 +218,9 @@ class Encoder:
         scaled = np.ldexp(signals.astype(np.float64), -exponents[:, None])
         with np.errstate(over="ignore", under="ignore"):
             tol = np.ldexp(self.limits.tol, -2 * exponents)
-        if self.config.solver == "cosamp":
-            support, weights, sizes = self._plain_cosamp(scaled, tol)
-        else:
-            pursuit = LockStep(self.atoms, self.coarse[:d], self.norms[:d], self.limits, self.mode, scaled)
-            (support, weights), sizes = pursuit.run(tol), pursuit.sizes
-        self._write(codes, support, weights, sizes, exponents)
-
-    def _plain_cosamp(
-        self, signals: np.ndarray, tol: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        shape, sizes = (len(signals), self.k), np.zeros(len(signals), np.int64)
-        support, weights, config = np.zeros(shape, np.int64), np.zeros(shape), self.config
-        for row, (y, bound) in enumerate(zip(signals, tol)):
-            rules = self.limits, config.max_iter or config.k, config.refit
-            found, fitted = cosamp(self.atoms, self.norms[: self.shape[0]], *rules, y, bound)
-            sizes[row] = len(found)
-            support[row, : len(found)], weights[row, : len(found)] = found, fitted
-        return support, weights, sizes
+        pursuit = LockStep(self.atoms, self.coarse[:d], self.norms[:d], self.limits, self.mode, scaled)
+        support, weights = pursuit.run(tol)
+        self._write(codes, support, weights, pursuit.sizes, exponents)
 
     def _write(
         self, codes: Codes, support: np.ndarray, weights: np.ndarray, sizes: np.ndarray, exponents: np.ndarray

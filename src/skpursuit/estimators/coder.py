@@ -127,8 +127,8 @@ class PursuitCoder(CodesOut, BaseEstimator):
     """Sparse codes of many signals over one dictionary.
 
     Each signal ``y`` gets a code ``w`` with few non-zeros such that ``w @ dictionary`` is near ``y``. The
-    correlations of all signals of a block come from one float32 matrix product and follow the residuals
-    through Gram rows; whatever they cannot tell apart, and all weights, are computed in float64.
+    correlations of all signals of a block come from one float32 matrix product and follow the residuals by
+    recurrences; whatever they cannot tell apart, and all weights, are computed in float64.
 
     Parameters
     ----------
@@ -152,7 +152,8 @@ class PursuitCoder(CodesOut, BaseEstimator):
     n_jobs : int, optional
         Threads; default as many as BLAS would use. The codes do not depend on it.
     memory_limit : int, default=2**30
-        Bytes for Gram rows. When all rows do not fit, each block of signals computes the rows it meets.
+        Bytes for the Gram matrix of the atoms. Where it does not fit, or does not pay because signals are
+        few, a product of all residuals with the dictionary is made for every step.
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes.
@@ -176,8 +177,9 @@ class PursuitCoder(CodesOut, BaseEstimator):
     -----
     Atoms whose products with the residual are equal up to float64 rounding count as equal, and the lowest
     index wins; other implementations may choose differently there. Atoms that depend on those already
-    chosen (up to rounding) are passed over. Coding stops when no product rises above rounding. Residuals
-    below about 1e-4 of the signal are followed at the speed of plain pursuit, without the Gram rows.
+    chosen (up to rounding) are passed over. Coding stops when no product rises above rounding. Signals whose
+    chosen atoms nearly depend on each other are coded at the speed of plain pursuit. CoSaMP leaves out atoms
+    of which less than 1e-4 is independent of the others.
 
     Examples
     --------

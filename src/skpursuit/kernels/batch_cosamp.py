@@ -10,12 +10,12 @@ import math
 import numpy as np
 
 from skpursuit.kernels.batch import EXACT, SHARP, UNIT, entry, kernel, products, refine, set_residual
-from skpursuit.kernels.batch_types import LANES, OMP, PENDING, STALL, TILE, VECTORS
+from skpursuit.kernels.batch_types import LANES, OMP, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
 COMPILED_WITH = "3d996f9c4b33"  # digest of these files: Numba notes changes of its own file only
 
-PLAIN = 1e-6  # squared share of an atom left by the others, below which the signal is left to NumPy
+DEPENDENT = 1e-8  # squared share of an atom left by the others, up to which it is left out
 
 
 @kernel()
@@ -75,26 +75,26 @@ def _rank(dictionary, limits, work, fit, found, margin):
 
 @kernel()
 def _fit(target, dictionary, limits, fit, size):
-    """Weights of the first atoms of the support by least squares; False where the atoms nearly depend."""
-    lower, vector, enough = fit.lower, fit.residual, 2.0
+    """Weights of the support by least squares; atoms that nearly depend on others are left out."""
+    lower, vector, enough, count = fit.lower, fit.residual, 2.0, 0
     for t in range(size):
         atom = fit.support[t]
         for p in range(vector.shape[0]):
             vector[p] = dictionary.atoms[atom, p]
-        products(dictionary.atoms, fit.support, t, vector, fit.step)
+        products(dictionary.atoms, fit.support, count, vector, fit.step)
         square = pivot = dictionary.norms[atom] ** 2 + limits.penalty
-        for i in range(t):
+        for i in range(count):
             v = fit.step[i]
             for p in range(i):
-                v -= lower[i, p] * lower[t, p]
-            lower[t, i] = v * fit.inverse[i]
-            pivot -= lower[t, i] ** 2
-        if not pivot > PLAIN * square:
-            return False
-        if not pivot > SHARP * square:
-            enough = EXACT
-        fit.inverse[t], fit.weights[t] = 1 / np.sqrt(pivot), 0.0
-    return refine(target, dictionary.atoms, fit, size, limits.penalty, enough)
+                v -= lower[i, p] * lower[count, p]
+            lower[count, i] = v * fit.inverse[i]
+            pivot -= lower[count, i] ** 2
+        enough = enough if pivot > SHARP * square else EXACT
+        if pivot > DEPENDENT * square:
+            fit.inverse[count], fit.weights[count], fit.support[count] = 1 / np.sqrt(pivot), 0.0, atom
+            count += 1
+    refine(target, dictionary.atoms, fit, count, limits.penalty, enough)
+    return count
 
 
 @kernel()
@@ -146,14 +146,11 @@ def cosamp_step(block, live, dictionary, limits, work, fit, state, refit):
             if new:
                 fit.support[now] = work.picks[p]
                 now += 1
-        sound = _fit(target, dictionary, limits, fit, now)
-        if sound:
-            now = _prune(fit, now, dictionary.norms, limits.floor * norm, k)
-            if refit:
-                sound = _fit(target, dictionary, limits, fit, now)
-        if not sound:
-            counts[s] = PENDING
-            continue
+        now = _prune(
+            fit, _fit(target, dictionary, limits, fit, now), dictionary.norms, limits.floor * norm, k
+        )
+        if refit:
+            now = _fit(target, dictionary, limits, fit, now)
         left = value = set_residual(target, dictionary.atoms, fit, now)
         for p in range(now):
             value += limits.penalty * fit.weights[p] ** 2
