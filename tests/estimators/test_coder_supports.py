@@ -127,7 +127,7 @@ def test_supports_equal_plain_pursuit(name, rule, memory_limit):
 @pytest.mark.parametrize("memory_limit", [2**30, 1], ids=["gram", "lockstep"])
 @pytest.mark.parametrize("rule", RULES)
 def test_ridge_and_tol(rule, memory_limit):
-    """Weights solve the penalised equations of their support; coding stops at the first residual within tol."""
+    """Weights solve the penalised equations of their support; coding stops at the first one within tol."""
     atoms, signals = gaussian(np.random.default_rng(1), 40)
     ridge, tol = 0.002, 0.3 * np.mean(signals**2) * 48
     given = {"memory_limit": memory_limit, "ridge": ridge, **RULES[rule]}

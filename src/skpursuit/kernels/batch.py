@@ -36,7 +36,7 @@ EXACT = 1e-20  # and after which residuals are right to rounding
 
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
 # references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
-# called in one place is inlined as source: a function is optimised alone, and again in each of its callers.
+# long and called in one place is inlined as source: a function is optimised again in each of its callers.
 # Only the order of sums may change: NaN and infinity keep their meaning.
 entry = partial(
     njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False,
@@ -160,15 +160,6 @@ def _solve(fit, size):
 
 
 @inlined()
-def _score(c, den, slack, mode):
-    """Score of an atom as the vector loops have it."""
-    if mode == GAIN:
-        below = den - slack[1]
-        return (abs(c) + slack[0]) ** 2 / (below if below > 1e-30 else np.float32(1e-30))
-    return abs(c) if mode == OMP else c
-
-
-@inlined()
 def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
     """Best atom by float64 products with the residual of `_look`; equal to rounding means the lowest index.
 
@@ -176,17 +167,17 @@ def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
     spread) of the scores).
     """
     (low, margin, slack), picks, exact, found = bounds, work.picks, work.exact, 0
-    for q in range(work.peaks.shape[0]):
-        if work.peaks[q] >= low:
-            for u in range(VECTORS):
-                j = (q // LANES) * TILE + q % LANES + u * LANES
-                inside = j < dictionary.atoms.shape[0] and _score(c[j], work.den[j], slack, mode) >= low
-                inside = inside and not (mode == GAIN and work.den[j] > 0.5 * CLOSED)
-                for i in range(size):
-                    inside = inside and fit.support[i] != j
-                if inside:
-                    picks[found] = j
-                    found += 1
+    for i in range(size):
+        c[fit.support[i]] = 0
+    for j in range(dictionary.atoms.shape[0]):
+        score = c[j] if mode == POSITIVE else abs(c[j])
+        if mode == GAIN:
+            below = work.den[j] - slack[1]
+            score = (score + slack[0]) ** 2 / (below if below > 1e-30 else np.float32(1e-30))
+            score = score if work.den[j] < 0.5 * CLOSED else np.float32(-np.inf)
+        if c[j] != 0 and score >= low:
+            picks[found] = j
+            found += 1
     products(dictionary.atoms, picks, found, fit.residual, exact)
     noise, top, closed = limits.fine * margin * np.sqrt(limits.scale), 0.0, DONE
     for i in range(found):
@@ -213,7 +204,7 @@ def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
     return best
 
 
-@inlined()
+@kernel()
 def _look_ahead(c, work, j, size, slot):
     """Put atom j and AHEAD - 1 that may follow it into ``work.picks``; their peaks are lost."""
     work.picks[0] = j
@@ -230,7 +221,7 @@ def _look_ahead(c, work, j, size, slot):
         work.owner[slot + row], work.since[slot + row] = work.picks[row], size
 
 
-@inlined()
+@kernel()
 def _retreat(c, work, fit, first, size):
     """Undo the steps from ``first`` on."""
     room = fit.half.shape[0]
@@ -242,7 +233,7 @@ def _retreat(c, work, fit, first, size):
                 part[j] += alpha * row[j]
 
 
-@inlined()
+@kernel()
 def _leave(work, fit, size):
     """Move feasible weights towards those of least squares until one is zero; the first that is, or ``size``.
 
@@ -262,7 +253,7 @@ def _leave(work, fit, size):
     return first
 
 
-@inlined()
+@kernel()
 def _write(codes, s, fit, size, shift, mode):
     """Sort a code by insertion and give it the units of its signal; a weight that rounds below 0 is 0."""
     low, high = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
@@ -277,15 +268,6 @@ def _write(codes, s, fit, size, shift, mode):
         indices[p], values[p] = j, v
         count += 1
     codes.counts[s] = count
-
-
-@inlined()
-def _least(c, den, sigma, spread, mode):
-    """A score that the best atom has at least, given that another has these numbers."""
-    if mode == GAIN:
-        least = abs(c) - sigma
-        return least * abs(least) / (den + spread)
-    return (abs(c) if mode == OMP else c) - 2 * sigma
 
 
 @inlined()
@@ -311,7 +293,10 @@ def _decide(target, dictionary, limits, work, fit, c, now, mode):
         j = locate(c, work.den, work.peaks, slack, tiles, (zero, np.float32(1e-6)), mode)
         j = j if j >= 0 else ~j
         if fresh or abs(c[j]) >= 8 * sigma:
-            bounds = (np.float32(_least(c[j], work.den[j], sigma, spread, mode)), margin, slack)
+            low = (c[j] if mode == POSITIVE else abs(c[j])) - 2 * sigma  # the best atom has at least this
+            if mode == GAIN:
+                low = (low + sigma) * abs(low + sigma) / (work.den[j] + spread)
+            bounds = (np.float32(low), margin, slack)
             j = _settle(dictionary, limits, work, fit, c, size, bounds, mode)
             if mode != GAIN or j != AGAIN:
                 return j, left, variance
@@ -411,14 +396,12 @@ def _bind(mode):
                         sizes = (width, k, size, slot, np.int64(SLOTS), tiles)
                         orthogonalise(dictionary.gram, work.picks, work.rows, work.ahead, sizes)
                         found, slot = slot, (slot + AHEAD) % SLOTS
-                numbers = (one, alpha, slack[0], slack[1])
+                source, begin, apart, first = dictionary.gram, j * width, np.int64(TILE), np.int64(0)
                 if found >= 0:
+                    source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
-                    sizes = (found * TILE, np.int64(SLOTS * TILE), work.since[found], size, k, place, tiles)
-                    advance(work.ahead, work.rows, c, den, peaks, sizes, numbers, mode)
-                else:
-                    sizes = (j * width, np.int64(TILE), np.int64(0), size, k, place, tiles)
-                    advance(dictionary.gram, work.rows, c, den, peaks, sizes, numbers, mode)
+                sizes = (begin, apart, first, size, k, place, tiles)
+                advance(source, work.rows, c, den, peaks, sizes, (one, alpha, slack[0], slack[1]), mode)
                 c[j] = 0
                 size += 1
                 if mode == POSITIVE:

@@ -13,7 +13,7 @@ from skpursuit.kernels.batch import EXACT, SHARP, UNIT, entry, kernel, products,
 from skpursuit.kernels.batch_types import LANES, OMP, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
-COMPILED_WITH = "3d996f9c4b33"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "77abeaf53f2a"  # digest of these files: Numba notes changes of its own file only
 
 DEPENDENT = 1e-8  # squared share of an atom left by the others, up to which it is left out
 
