@@ -83,15 +83,19 @@ class Encoder:
     def __init__(self, atoms: np.ndarray, config: CodingConfig, expected: int | None = None) -> None:
         d, n = atoms.shape
         self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
-        exponent = int(_exponents(np.abs(atoms).max(initial=0.0), atoms.dtype))
-        self.atoms = np.ascontiguousarray(atoms) * atoms.dtype.type(2.0**-exponent)
-        reach = int(_exponents(_norms(self.atoms).max(initial=0.0), atoms.dtype))
-        self.atoms *= atoms.dtype.type(2.0**-reach)
-        self.atoms[_norms(self.atoms) < VANISHING] = 0.0  # beside the largest atom, like an atom of zeros
         self.k, self.width = min(config.k, n, d), -(-d // TILE) * TILE
         self.mode = POSITIVE if config.positive else GAIN if config.score == "gain" else OMP
         self.coarse, self.norms = aligned(self.width, n), np.zeros(self.width)
-        self.coarse[:d], self.coarse[d:], self.norms[:d] = self.atoms, 0, _norms(self.atoms)
+        self.atoms = self.coarse[:d] if atoms.dtype == np.float32 else np.empty((d, n))
+        exponent = int(_exponents(max(atoms.max(), -atoms.min()), atoms.dtype))
+        np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=self.atoms)
+        norms = _norms(self.atoms)
+        reach = int(_exponents(norms.max(), atoms.dtype))
+        self.atoms *= atoms.dtype.type(2.0**-reach)
+        norms *= 2.0**-reach
+        self.atoms[norms < VANISHING] = 0.0  # beside the largest atom, like an atom of zeros
+        self.norms[:d] = np.where(norms < VANISHING, 0.0, norms)
+        self.coarse[:d], self.coarse[d:] = self.atoms, 0
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = Limits(
             k=self.k,
