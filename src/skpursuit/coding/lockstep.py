@@ -159,6 +159,10 @@ class LockStep:
             if (norms**2 > 0.25 * square).all():  # no digits were lost
                 break
         taken = norms**2 > self.limits.dependence * square
+        for i in np.flatnonzero(sizes) if self.limits.penalty > 0 else ():  # it hides dependence
+            chosen, atom = self.atoms[self.support[live[i], : sizes[i]]].T, self.atoms[picks[i]].astype(float)
+            rest = atom - chosen @ np.linalg.lstsq(chosen, atom, rcond=None)[0]
+            taken[i] = rest @ rest > self.limits.dependence * self.norms[picks[i]] ** 2
         for row, pick in zip(live[~taken], picks[~taken]):
             self.closed.setdefault(row, []).append(pick)
         if self.mode == GAIN:

@@ -23,7 +23,7 @@ from numba import njit
 from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, SLOTS, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise, top_peak
 
-COMPILED_WITH = "e4f5625e001f"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "63d49025da70"  # digest of these files: Numba notes changes of its own file only
 
 DONE, FAILED, AGAIN = -1, -2, -3  # in place of an atom: coded; not to be followed; atoms were closed
 UNIT = 2.0**-23  # rounding of float32
@@ -149,6 +149,22 @@ def refine(target, atoms, fit, size, penalty, enough):
         if not change < 1e-3 * before:
             return False
         before = change
+
+
+@kernel()
+def remainder(fit, size, square):
+    """Squared norm of what the chosen atoms leave of one whose products with them are in ``fit.step``.
+
+    It is that without a penalty, which would hide that an atom depends on others.
+    """
+    for i in range(size):
+        v = fit.step[i]
+        for p in range(i):
+            v -= fit.plain[i, p] * fit.plain[size, p]
+        fit.plain[size, i] = v * fit.plain[i, i]
+        square -= fit.plain[size, i] ** 2
+    fit.plain[size, size] = 1 / np.sqrt(square)
+    return square
 
 
 @kernel()
@@ -372,7 +388,12 @@ def _bind(mode):
                     fit.lower[size, i] = v
                     pivot -= v * v
                     noise += v * v * rounds[i]
-                if not pivot > SHARP * square:
+                bare = square
+                if limits.penalty > 0:
+                    for i in range(size):
+                        fit.step[i] = dictionary.gram[fit.support[i] * width + j]
+                    bare = remainder(fit, size, square - limits.penalty)
+                if not (pivot > SHARP * square and bare > SHARP * (square - limits.penalty)):
                     state = FAILED
                     break
                 one = np.float32(1 / np.sqrt(pivot))

@@ -9,11 +9,21 @@ import math
 
 import numpy as np
 
-from skpursuit.kernels.batch import EXACT, SHARP, UNIT, entry, kernel, products, refine, set_residual
+from skpursuit.kernels.batch import (
+    EXACT,
+    SHARP,
+    UNIT,
+    entry,
+    kernel,
+    products,
+    refine,
+    remainder,
+    set_residual,
+)
 from skpursuit.kernels.batch_types import LANES, OMP, STALL, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import find_peaks, top_peak
 
-COMPILED_WITH = "77abeaf53f2a"  # digest of these files: Numba notes changes of its own file only
+COMPILED_WITH = "8d21535af5ef"  # digest of these files: Numba notes changes of its own file only
 
 DEPENDENT = 1e-8  # squared share of an atom left by the others, up to which it is left out
 
@@ -90,7 +100,8 @@ def _fit(target, dictionary, limits, fit, size):
             lower[count, i] = v * fit.inverse[i]
             pivot -= lower[count, i] ** 2
         enough = enough if pivot > SHARP * square else EXACT
-        if pivot > DEPENDENT * square:
+        bare = remainder(fit, count, square - limits.penalty) if limits.penalty > 0 else pivot
+        if bare > DEPENDENT * (square - limits.penalty):
             fit.inverse[count], fit.weights[count], fit.support[count] = 1 / np.sqrt(pivot), 0.0, atom
             count += 1
     refine(target, dictionary.atoms, fit, count, limits.penalty, enough)

@@ -69,7 +69,10 @@ class Codes(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Least squares on the chosen atoms: Cholesky factor, inverse diagonal, ``half = L^-1 D y``, weights."""
+    """Least squares on the chosen atoms: Cholesky factor, inverse diagonal, ``half = L^-1 D y``, weights.
+
+    ``plain`` is the factor without the penalty, the diagonal inverted; it is used only where there is one.
+    """
 
     lower: np.ndarray
     inverse: np.ndarray
@@ -78,6 +81,7 @@ class Fit(NamedTuple):
     step: np.ndarray
     residual: np.ndarray
     support: np.ndarray
+    plain: np.ndarray
 
 
 class Work(NamedTuple):
@@ -111,5 +115,6 @@ def scratch(k: int, n: int, width: int) -> tuple[Work, Fit]:
     exact, noise, rounds, feasible = np.zeros(width), np.zeros(width), np.zeros(k), np.zeros(k)
     work = Work(*rows, whole[0], whole[1], whole[2], exact, rounds, noise, feasible, whole[3])
     inverse, half, weights, step = np.zeros((4, k))
-    fit = Fit(np.zeros((k, k)), inverse, half, weights, step, np.zeros(n), np.zeros(k, np.int64))
+    lower = np.zeros((k, k))
+    fit = Fit(lower, inverse, half, weights, step, np.zeros(n), np.zeros(k, np.int64), lower.copy())
     return work, fit
