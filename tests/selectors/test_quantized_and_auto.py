@@ -1,4 +1,4 @@
-"""Quantized selection finds what matters and calls it a guess; auto picks among exact ones and explains itself."""
+"""Quantized selection finds what matters and calls it a guess; auto picks among exact ones."""
 
 import contextlib
 import sys

@@ -62,9 +62,9 @@ class OMP(Solver):
         column of a design. It shrinks coefficients while columns are chosen and in the result.
     swaps : bool
         At the end exchange columns of the model for others, the best pair first, while the objective falls;
-        `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of sizes that
-        an estimator takes from one run has exchanged models too, and a smaller one need not be part of a
-        larger one.
+        `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of
+        sizes that an estimator takes from one run has exchanged models too, and a smaller one need not be
+        part of a larger one.
 
     Examples
     --------
