@@ -13,8 +13,8 @@ import skpursuit as sk
 ARGUMENTS = """
     X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss always_include radius
     tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary
-    signals n_splits cv scoring max_iter step fit_intercept scale lazy shared_support checkpoint
-    callback random_state stop eps time_limit variant budget fraction rows last
+    signals n_splits cv scoring max_iter fit_intercept scale lazy shared_support checkpoint
+    callback random_state stop eps time_limit variant budget fraction rows max_recomputed line_search
     precompute memory_limit logistic Poisson CoSaMP Frank-Wolfe ErrorBound gram samples
 """
 NAMED = re.compile(r"\b(" + "|".join(ARGUMENTS.split()) + r")\b")

@@ -106,8 +106,9 @@ def coordinate_step(
     """
     if not column.any():
         return None
-    bend = np.asarray((column * column) @ samples.curvature(z))
-    move = -g / np.where(bend > 0, bend, 1.0)
+    square = column * column
+    bend = np.asarray(square @ samples.curvature(z))
+    move = -g / np.where(bend > 0, bend, square.sum())  # no curvature: as if each sample had one
     for halved in range(MAX_BACKTRACKS):
         part = move * 0.5**halved
         there = z + np.multiply.outer(column, part)

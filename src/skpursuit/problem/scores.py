@@ -57,9 +57,10 @@ class GroupNorm:
         if not np.isfinite(top).all():
             top = np.abs(g).sum(axis=1)
             return top
-        scaled = g / np.where(top > 0, top, 1.0)[:, None]
-        squares: Floats = np.einsum("jm,jm->j", scaled, scaled)
-        return top * np.sqrt(squares)
+        power = np.frexp(top)[1]  # dividing by powers of two rounds nothing, so that ties stay ties
+        scaled = np.ldexp(g, -power[:, None])
+        norms: Floats = np.ldexp(np.sqrt(np.einsum("jm,jm->j", scaled, scaled)), power)
+        return norms
 
     def error(self, bound: Floats) -> Floats:
         return self.of(bound)
