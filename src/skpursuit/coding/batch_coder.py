@@ -31,7 +31,7 @@ from skpursuit.kernels.batch_types import (
     aligned,
     scratch,
 )
-from skpursuit.numerics.finite import FLOAT64_MAX
+from skpursuit.numerics.float_range import FLOAT64_MAX
 from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.progress import current_monitor

@@ -1,7 +1,8 @@
 """`PursuitCoder`: sparse codes of signals over a given dictionary.
 
-The work is done in `coding/encoder.py`; here are the checks and scikit-learn's conventions. A transformer
-that returns sparse codes cannot fill data frames: `CodesOut` has what it shares with `DictionaryLearner`.
+The work is done in `coding/batch_coder.py`; here are the checks and scikit-learn's conventions. A transformer
+that returns sparse codes cannot fill data frames: `SparseCodesMixin` has what it shares with
+`DictionaryLearner`.
 """
 
 from __future__ import annotations

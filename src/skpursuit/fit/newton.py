@@ -1,8 +1,8 @@
 """Damped Newton on a support, for losses other than squared.
 
-How all coefficients are fitted together stands in `fit/descent.py`. A pursuit adds one column at a time, and
-far steps in all coefficients are dear. So a new column gets a good first coefficient with the others held
-(`approach`), and only then are all of them fitted.
+How all coefficients are fitted together stands in `fit/newton_loop.py`. A pursuit adds one column at a time,
+and far steps in all coefficients are dear. So a new column gets a good first coefficient with the others held
+(`initial_coefficient`), and only then are all of them fitted.
 """
 
 from __future__ import annotations

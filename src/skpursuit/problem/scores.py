@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.finite import NonFiniteError, kth_largest
+from skpursuit.numerics.float_range import NonFiniteError, kth_largest
 
 
 class Score(Protocol):
@@ -69,7 +69,7 @@ class GroupNorm:
 def top_k(scores: Floats, k: int) -> Indices:
     """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen.
 
-    Raises `NotFinite` where a score is NaN.
+    Raises `NonFiniteError` where a score is NaN.
     """
     if k == 1 and len(scores):
         best = int(np.argmax(scores))  # the first NaN, if there is one

@@ -198,7 +198,7 @@ def has_nonzero_gradient(design: Design, r: Floats, answer: Selection) -> bool:
 def after_rejection(problem: Problem, before: State, after: State, select: SelectionOracle) -> State:
     """The state after a column was rejected; each time a few were in a row, all that depend go with it.
 
-    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
+    Memory of the state: `after_rejection`, their number so far. It is forgotten when a column is added.
     """
     count = int(np.asarray(before.memory.get("rejected", 0))) + 1
     if count >= MAX_REJECTIONS:
