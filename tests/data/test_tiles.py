@@ -387,3 +387,13 @@ def test_pieces_of_an_array_of_strided_columns_have_its_means():
     X = (np.random.default_rng(0).standard_normal((22, 3 * 1135)) + 5)[1:-1, ::3].T
     pieces = as_design(np.split(X, [300, 700]))
     np.testing.assert_array_equal(pieces.survey().means, as_design(X).survey().means)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array])
+def test_spreads_of_full_sparse_columns_do_not_see_their_far_means(form):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((12, 3)), rng.uniform(0.1, 3.0, 12)
+    weights[4] = 0.0
+    spreads = [as_design(form(X + far)).survey(weights) for far in (0.0, 2.0**26)]
+    near, away = (survey.spreads(survey.means) for survey in spreads)
+    np.testing.assert_allclose(away, near, rtol=1e-6)

@@ -133,7 +133,8 @@ class SparseTile(Tile):
         for given in weights:
             w = np.ones(self.shape[0]) if given is None else given
             each, total = w[self._line_of_entry(1)], float(w.sum())
-            absent = total - np.bincount(cols, each, d)
+            full = np.bincount(cols, each > 0, d) == np.count_nonzero(w > 0)
+            absent = np.where(full, 0.0, total - np.bincount(cols, each, d))  # without the rounding of sums
             with np.errstate(all="ignore"):
                 mean = np.bincount(cols, each * values, d) / (total or 1.0)
                 rest = values - mean[cols]
