@@ -7,6 +7,7 @@ takes residuals down through the view, counts what is read, and corrects what co
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -130,7 +131,7 @@ class ViewCodes:
         raw = np.column_stack([coded.column_factors, centre, coded.norm_bounds])
         return raw if view.scale is None else raw / np.abs(view.scale)[:, None]
 
-    @property
+    @cached_property
     def norm_bounds(self) -> Floats:
         """Upper bounds of the column norms, before centring too."""
         return self.view.norm_bounds(self.panels.norm_bounds, self.design.shape[0])
