@@ -1,7 +1,7 @@
 """Limits on the shape of the library, so that it cannot slide back; docs/architecture.md says why.
 
-Each limit is one constant. A limit may be lowered when the library has become simpler. Only that of lines
-is set anew, once, when an issue has added a capability.
+Each limit is one constant. A limit may be lowered when the library has become simpler, and is never raised:
+whoever needs room makes it.
 """
 
 import ast
@@ -43,7 +43,7 @@ PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
 PROGRAM_LINES = 6_533  # of apps/, pages included
-LIBRARY_LINES = 26_575
+LIBRARY_LINES = 23_520
 
 
 @pytest.mark.parametrize(("case", "most"), CALLS_ACROSS_FILES.items())
