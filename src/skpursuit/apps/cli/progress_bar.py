@@ -61,7 +61,7 @@ class ProgressBar:
     @property
     def share(self) -> float | None:
         """The share that is done, None where nobody knows."""
-        counted = self.watch.share if self.known is None and self.watch is not None else self.known
+        counted = self.watch.fraction_done if self.known is None and self.watch is not None else self.known
         return None if counted is None else min(1.0, counted)
 
     def line(self) -> str:

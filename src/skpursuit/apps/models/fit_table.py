@@ -290,7 +290,7 @@ class KeepsFoldPredictions:
     recorded: Sequence[tuple[np.ndarray, list[np.ndarray]]] = ()  # for each fold the targets, and predictions
     chosen = 0  # the place of the chosen model among the predictions
 
-    def _after_choice(self, place: int, held_out: Callable[[], Any]) -> None:
+    def _on_chosen(self, place: int, held_out: Callable[[], Any]) -> None:
         self.chosen, self.recorded = place, held_out()
 
 
