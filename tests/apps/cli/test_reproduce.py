@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -82,7 +83,6 @@ def test_full_results_are_not_mixed_with_small_ones(small, tmp_path):
         (["audio", "--data", "/nowhere"], "/nowhere"),
         (["nonsense"], "nonsense"),
         (["omp", "--trials", "0"], "--trials"),
-        (["text", "audio"], "there are no data for audio and text; name the folder"),
     ],
 )
 def test_what_cannot_be_run(tmp_path, arguments, words):
@@ -193,6 +193,7 @@ def test_sound_and_text_stand_beside_the_paper(tmp_path):
     assert "0.250 ± 0.09" in html
     assert "79.9" in html
     assert "50.0 ± 0.0" in html
+    assert "These data are generated" not in html
 
 
 @needs_browser
@@ -240,9 +241,10 @@ def test_a_selector_of_ones_own_from_file_to_page(small, tmp_path):
     done = invoke(*arguments, "--methods", "exact,halving,LUCB")
     assert done.exit_code == 0, done.output
     assert {row["method"] for row in rows(tmp_path / "omp.csv")} == {"exact", "halving", "LUCB"}
+    assert {row["method"] for row in rows(tmp_path / "race.csv")} == {"halving", "LUCB"}
     assert invoke("report", tmp_path).exit_code == 0
     page = (tmp_path / "report.html").read_text()
-    assert "LUCB" in page
+    assert re.search(r"<h4>LUCB: [a-z0-9 ]+, reads \d+% of X</h4><svg", page)
     done = invoke(*arguments, "--methods", "exact,magic")
     assert (done.exit_code, "'magic' is not known" in done.output) == (2, True)
     done = invoke("reproduce", "omp", "--out", tmp_path, "--selector", "nofile.py:X")

@@ -57,6 +57,10 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
         tuple(RESULT_COLUMNS["text"]),
         {"generated": False},
     )
+    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
+    write(
+        tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}], tuple(RESULT_COLUMNS["race"])
+    )
     page = render_page(tmp_path)
     assert "5 rows, 1 trials" in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
@@ -121,10 +125,15 @@ def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
     assert "<b>mine" not in page
 
 
-def test_results_of_nobody_knows_what_are_not_shown(tmp_path):
-    columns, rows = rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD)
-    write(tmp_path, "audio", rows, columns)
-    assert "audio.jsonl: its settings do not say 'recording'" in refusal(tmp_path)
+@pytest.mark.parametrize("name", ["audio", "text"])
+def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name):
+    columns, rows = {
+        "audio": rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD),
+        "text": rows_of(tuple(RESULT_COLUMNS["text"]), READ),
+    }[name]
+    write(tmp_path, name, rows, columns)
+    missing = {"audio": "recording", "text": "generated"}[name]
+    assert f"{name}.jsonl: its settings do not say '{missing}'" in refusal(tmp_path)
 
 
 def test_times_too_short_to_measure_have_no_ratio(tmp_path):
