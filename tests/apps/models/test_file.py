@@ -227,11 +227,7 @@ def test_classes_of_a_file_are_two_or_more_and_differ(tmp_path, table, classes):
 
 @pytest.mark.parametrize(
     ("coef", "info"),
-    [
-        (1e308, {}),
-        (1e3, {"loss": "poisson"}),
-        (1e307, {"residuals": {"0.1": 0.0, "0.9": 1.7e308}}),
-    ],
+    [(1e308, {}), (1e3, {"loss": "poisson"}), (1e307, {"residuals": {"0.1": 0.0, "0.9": 1.7e308}})],
 )
 def test_predictions_beyond_the_range_of_numbers_are_refused(table, coef, info):
     model = linear_model(table, [coef, 0, 0, 0], 0.0, info=info)

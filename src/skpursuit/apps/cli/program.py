@@ -37,7 +37,7 @@ EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 EXTRA_OF_PACKAGE = {
-    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
+    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli")
 }  # packages, and the extra that installs them
 COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 

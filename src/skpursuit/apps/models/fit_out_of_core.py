@@ -51,11 +51,7 @@ MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as man
 
 
 def fit_out_of_core(
-    path: Path,
-    said: EncodingOptions,
-    options: FitOptions,
-    source: Callable[..., Any],
-    read: ReadOptions,
+    path: Path, said: EncodingOptions, options: FitOptions, source: Callable[..., Any], read: ReadOptions
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 

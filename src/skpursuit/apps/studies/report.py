@@ -17,15 +17,7 @@ from typing import Annotated, Any
 import msgspec
 
 from skpursuit._text import write
-from skpursuit.apps.pages.render import (
-    CARD,
-    COLOURS,
-    RULE,
-    format_number,
-    new_figure,
-    render,
-    to_svg,
-)
+from skpursuit.apps.pages.render import CARD, COLOURS, RULE, format_number, new_figure, render, to_svg
 
 from . import statistics
 from .loaders import DataError
