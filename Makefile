@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 # Contracts, registries, losses and documents: what most changes can break, in under two minutes.
-QUICK = tests/data tests/selectors/test_settle.py tests/selectors/test_not_finite.py tests/solvers/test_product.py \
+QUICK = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite.py tests/solvers/test_product.py \
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 

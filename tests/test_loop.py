@@ -430,7 +430,7 @@ def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name,
         ("other", lambda part: np.ones(2)),
     ],
 )
-def test_a_memory_that_no_sketch_can_have_is_refused(tmp_path, name, change):
+def test_a_memory_that_no_quantized_can_have_is_refused(tmp_path, name, change):
     path = tmp_path / "run.ckpt"
     minimize(X, Y, OMP(6), "quantized", checkpoint=path, callback=lambda r: r.iteration == 2)
     saved = files.load_snapshot(path)

@@ -61,7 +61,7 @@ def bytes_on_files(rng, table):
     kind, selector, k = str(rng.choice(KINDS)), str(rng.choice(SELECTORS)), int(rng.integers(1, 12))
     limit = max(1_100_000, int(X.nbytes * rng.choice([0.4, 0.8, 1.5, 4.0])))
     table.notes["call"] = f"{kind}, {X.dtype} {X.shape}, memory_limit={limit}, OMP({k}), {selector!r}"
-    axis = {"pieces by rows": 0, "pieces by columns": 1}.get(kind)
+    axis = int(kind == "pieces by columns")
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*row group")
         path = written(rng, kind, X, folder)

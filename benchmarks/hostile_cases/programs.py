@@ -103,7 +103,7 @@ def omp(rng, table):
     if rng.random() < 0.2:
         given["rtol"] = float(rng.choice([0.0, 1e-12, 1e-3, 0.5, 2.0]))
     if rng.random() < 0.2:
-        given["forced"] = tuple(
+        given["always_include"] = tuple(
             int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False)
         )
     if rng.random() < 0.15 and table.y.ndim == 1:

@@ -11,10 +11,10 @@ from scipy.sparse.linalg import LinearOperator
 import skpursuit as sk
 
 ARGUMENTS = """
-    X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss forced radius
+    X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss always_include radius
     tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary
-    signals n_splits cv scoring max_iter step fit_intercept scale lazy shared_support checkpoint
-    callback random_state stop eps time_limit variant budget fraction rows last
+    signals n_splits cv scoring max_iter fit_intercept scale lazy shared_support checkpoint
+    callback random_state stop eps time_limit variant budget fraction rows max_recomputed line_search
     precompute memory_limit logistic Poisson CoSaMP Frank-Wolfe ErrorBound gram samples
 """
 NAMED = re.compile(r"\b(" + "|".join(ARGUMENTS.split()) + r")\b")
@@ -153,12 +153,12 @@ BAD = {
     "CoSaMP k beyond d": lambda: fitted(solver=lambda: sk.CoSaMP(7)),
     "tol negative": lambda: fitted(solver=lambda: sk.OMP(2, tol=-1.0)),
     "tol NaN": lambda: fitted(solver=lambda: sk.OMP(2, tol=NAN)),
-    "forced a number": lambda: fitted(solver=lambda: sk.OMP(2, always_include=5)),
-    "forced text": lambda: fitted(solver=lambda: sk.OMP(2, always_include="ab")),
-    "forced out of range": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[6])),
-    "forced negative": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[-1])),
-    "forced twice": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[1, 1])),
-    "forced beyond k": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[1, 2, 3])),
+    "always_include a number": lambda: fitted(solver=lambda: sk.OMP(2, always_include=5)),
+    "always_include text": lambda: fitted(solver=lambda: sk.OMP(2, always_include="ab")),
+    "always_include out of range": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[6])),
+    "always_include negative": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[-1])),
+    "always_include twice": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[1, 1])),
+    "always_include beyond k": lambda: fitted(solver=lambda: sk.OMP(2, always_include=[1, 2, 3])),
     "positive with logistic loss": lambda: fitted(
         y=SIGNS, solver=lambda: sk.OMP(2, positive=True), loss="logistic"
     ),

@@ -113,7 +113,8 @@ def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -
     missing = [method for method in methods if not hasattr(value, method)]
     if missing:
         raise TypeError(
-            f"{name} must be an object such as {example}, got {short_repr(value)}, without {', '.join(missing)}"
+            f"{name} must be an object such as {example}, "
+            f"got {short_repr(value)}, without {', '.join(missing)}"
         )
 
 

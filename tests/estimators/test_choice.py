@@ -375,7 +375,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
         model.scores_.shape[1] == len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
     )
     for one, mean in zip(boosted, means):  # a convex loss of a mean is at most the mean of the losses
-        assert mean.loss <= (one.loss + few.compared_loss) / 2 + 1e-12
+        assert mean.compared_loss <= (one.compared_loss + few.compared_loss) / 2 + 1e-12
     for fold in range(chosen.search.folds.shape[0]):
         each = [one.search.fold_fits(one.evaluation.model)[fold][0] for one in (boosted[place], few, chosen)]
         z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in each]

@@ -186,13 +186,13 @@ def test_tol_and_n_nonzero_coefs_both_bound():
 
 
 @pytest.mark.parametrize("solver", ["omp", "cosamp"])
-def test_gram_rows_on_demand_give_the_same_codes(solver):
+def test_codes_without_a_gram_matrix_are_the_same(solver):
     atoms, signals = gaussian(m=40)
     full = PursuitCoder(atoms, 5, solver).transform(signals)
     for memory_limit in (1, 128 * 4 * 20):
         tight = PursuitCoder(atoms, 5, solver, memory_limit=memory_limit).transform(signals)
         assert supports(tight) == supports(full)
-        np.testing.assert_array_equal(tight.data, full.data)
+        np.testing.assert_allclose(tight.data, full.data, rtol=1e-11)
     few = PursuitCoder(atoms, 5, solver).transform(signals[:2])
     assert supports(few) == supports(full)[:2]
 

@@ -79,7 +79,7 @@ def test_products_in_float32_change_no_bit(seed, monkeypatch):
     for single, double in zip(*paths):
         np.testing.assert_array_equal(single.support, double.support)
         np.testing.assert_array_equal(single.L, double.L)
-        np.testing.assert_array_equal(single.half, double.half)
+        np.testing.assert_array_equal(single.projections, double.projections)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
 from skpursuit.estimators.omp_small import GramPursuit, omp_path
-from skpursuit.numerics.finite import NonFiniteError, kth_largest
+from skpursuit.numerics.float_range import NonFiniteError, kth_largest
 from skpursuit.problem.scores import GroupNorm, top_k, top_k_by_index
 from skpursuit.selectors import SELECTORS, Absolute, Query, as_selector
 from skpursuit.selectors.top_k import find_contenders, split_certain

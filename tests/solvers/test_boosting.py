@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skpursuit import MatchingPursuit, datasets, minimize
+from skpursuit import Huber, MatchingPursuit, datasets, minimize
 
 
 def boosted(X, y, steps, step):
@@ -50,3 +50,12 @@ def test_the_step_is_a_parameter_like_others():
     assert repr(solver).endswith("step_size=0.1)")
     with pytest.raises(ValueError, match="step_size must be"):
         MatchingPursuit(step_size=0.0)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_a_step_without_curvature_gains_for_columns_of_any_size(size):
+    """Huber's loss is straight far from the targets."""
+    X, y = np.array([[1.0, 2.0], [2.0, -1.0], [1.0, 1.0]]), np.array([50.0, 90.0, 60.0])
+    plain, scaled = (minimize(A, y, MatchingPursuit(max_iter=5), loss="huber") for A in (X, X * size))
+    assert scaled.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert plain.objective < 0.99 * Huber().value(y, np.zeros(3)).sum()

@@ -194,5 +194,5 @@ def test_the_coder_has_the_same_one(scale):
             np.testing.assert_allclose(code * scale, expected, rtol=1e-8, atol=1e-9)
             expected = minimize(atoms.T, y, CoSaMP(6, ridge=ridge, max_iter=1)).coef
             np.testing.assert_allclose(other * scale, expected, rtol=1e-7, atol=1e-8)
-    with pytest.raises(ValueError, match="ridge.*(at least 0|in the range)"):
+    with pytest.raises(ValueError, match=r"ridge.*(at least 0|in the range)"):
         PursuitCoder(atoms, ridge=-1.0).fit()

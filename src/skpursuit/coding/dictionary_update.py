@@ -1,8 +1,8 @@
 """Atoms from statistics of codes: the dictionary update of online dictionary learning.
 
 Mairal, Bach, Ponce, Sapiro 2010, algorithm 2: with ``A = sum w w^T`` and ``B = sum w y^T`` over the codes
-``w`` of the signals ``y`` seen so far, one pass of block coordinate descent over the atoms (`update`).
-`CodeStatistics` holds the sums, and replaces atoms that no signal uses by signals that are coded badly.
+``w`` of the signals ``y`` seen so far, one pass of block coordinate descent over the atoms (`update_atoms`).
+`SufficientStatistics` holds the sums, and replaces atoms that no signal uses by signals that are coded badly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Access to X. Only this package reads X; X is split into tiles, and every read is counted.
 
 `sources.py` makes a `Design` from whatever X is. `store.py` sums and joins tiles, `view.py` is what a solver
-sees of X, `design.py` puts them together. `codes/` has X in one or two bytes per entry, `disk/` reads files and
-`cluster/` works on Dask.
+sees of X, `design.py` puts them together. `codes/` has X in one or two bytes per entry, `disk/` reads files
+and `cluster/` works on Dask.
 """
 
 from __future__ import annotations

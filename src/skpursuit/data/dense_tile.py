@@ -17,7 +17,8 @@ from skpursuit.data.survey import block_sums
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import BLOCK_ROWS, EPS, block_sums_of_squares, cast_residual
+from skpursuit.numerics.float_range import EPS
+from skpursuit.numerics.sums import BLOCK_ROWS, block_sums_of_squares, cast_residual
 from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import (
     BLOCK_ENTRIES,

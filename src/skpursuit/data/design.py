@@ -26,7 +26,8 @@ from skpursuit.data.tile import Cost
 from skpursuit.data.view import View
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound, sum_error_bound
-from skpursuit.numerics.sums import EPS, fixed_order_dot
+from skpursuit.numerics.float_range import EPS
+from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 

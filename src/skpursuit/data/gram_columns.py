@@ -29,7 +29,7 @@ def gram_matrix(design: Design) -> Floats:
 def gram_column(design: Design, j: int, prefetch_candidates: Callable[[int], Indices]) -> Floats:
     """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
 
-    All in one product of `GRAM_WIDTH` columns, fewer of them being filled up with zeros, so that the bits
+    All in one product of `GRAM_BATCH` columns, fewer of them being filled up with zeros, so that the bits
     of a column do not depend on the others.
     """
     n, d = design.shape

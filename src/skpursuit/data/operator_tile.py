@@ -16,8 +16,7 @@ import numpy as np
 
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.finite import NonFiniteError
-from skpursuit.numerics.sums import EPS
+from skpursuit.numerics.float_range import EPS, NonFiniteError
 
 MOST_FETCHED = 256  # columns that are fetched to settle one answer
 MOST_WORK = 2**32  # n d^2, the work of fetching all columns, up to which single entries may be asked for

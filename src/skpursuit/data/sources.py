@@ -1,9 +1,9 @@
 """Where X comes from: the only place that looks at its type.
 
-A source is a module that says which X it takes and makes tiles of it. `SOURCES` lists those of an X in memory
-in the order in which they are asked; the last one takes whatever NumPy makes an array of. `STORES` lists
-those of an X that is out_of_core, which are asked first: they make a store, and are given what the caller said
-about memory and columns. A new source is one file with the two functions, and one line here.
+A source is a module that says which X it accepts and makes tiles of it. `OUT_OF_CORE_SOURCES` lists the
+sources of X on disk or on a cluster. They are tried first, and make a store from X and the options of
+`as_design`. `IN_MEMORY_SOURCES` lists the others, in the order in which they are tried; the last one accepts
+whatever NumPy makes an array of. A new source is one file with the two functions, and one line here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skpursuit.data.options import MEMORY_LIMIT, DesignOptions
 from skpursuit.data.store import TileStore
 from skpursuit.parameters import check_flag
 
-# Each has `accepts(X)`, whether it knows this kind of X, and `make_tiles(X)`, X checked and as a grid of tiles.
+# Each has `accepts(X)`, whether it knows this kind of X, and `make_tiles(X)`, a grid of tiles of checked X.
 IN_MEMORY_SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
 # Each has `accepts(X)` and `make_store(X, options)`.
 OUT_OF_CORE_SOURCES: list[Any] = [dask_source, parquet_source, file_source]

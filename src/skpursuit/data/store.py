@@ -30,8 +30,8 @@ from skpursuit.data.survey import OperatorSurvey, Survey, SurveyBuilder, row_nor
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
-from skpursuit.numerics.float_range import LEAST_SIZE, MOST_SIZE, check_range
-from skpursuit.numerics.sums import BLOCK_ROWS, EPS, fixed_order_dot, safe_norm
+from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
+from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
 from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS
 
 
@@ -470,7 +470,7 @@ class TileStore:
         )
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if X was changed in place since `watch` (see `witness.py` for what is noticed)."""
+        """Raise ValueError if X was changed in place, as far as `change_detection.py` notices."""
         if self.change_detector is not None:
             self.change_detector.compare()
 

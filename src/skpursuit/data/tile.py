@@ -90,5 +90,5 @@ class Tile(ABC):
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
     def samples(self) -> list[Any]:
-        """Arrays and positions in them that tell whether the tile was changed (`witness.py`)."""
+        """Arrays and positions in them that tell whether the tile was changed (`change_detection.py`)."""
         return []

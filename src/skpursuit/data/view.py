@@ -7,7 +7,7 @@ over all rows with zeros in those that are left out (X is finite, so these add e
 gives for it is then corrected: less `centre` times the sum of the residual, divided by `scale`. Sparse X
 stays sparse, and norms, layouts and codes of X serve every view, those of all folds among them.
 
-All parts may be missing. Views compose (`View.then`), except centring after weights, which would be the
+All parts may be missing. Views compose (`View.compose`), except centring after weights, which would be the
 centring of other columns, and anything but fewer rows after the constant column.
 """
 
@@ -22,7 +22,8 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
-from skpursuit.numerics.sums import EPS, safe_norm
+from skpursuit.numerics.float_range import EPS
+from skpursuit.numerics.sums import safe_norm
 
 ColumnKey = Indices | slice
 ALL_COLUMNS = slice(None)

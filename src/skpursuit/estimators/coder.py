@@ -1,7 +1,8 @@
 """`PursuitCoder`: sparse codes of signals over a given dictionary.
 
-The work is done in `coding/encoder.py`; here are the checks and scikit-learn's conventions. A transformer
-that returns sparse codes cannot fill data frames: `CodesOut` has what it shares with `DictionaryLearner`.
+The work is done in `coding/batch_coder.py`; here are the checks and scikit-learn's conventions. A transformer
+that returns sparse codes cannot fill data frames: `SparseCodesMixin` has what it shares with
+`DictionaryLearner`.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     """Sparse codes of many signals over one dictionary.
 
     Each signal ``y`` gets a code ``w`` with few non-zeros such that ``w @ dictionary`` is near ``y``. The
-    correlations of all signals of a block come from one float32 matrix product and follow the residuals
-    through Gram rows; whatever they cannot tell apart, and all weights, are computed in float64.
+    correlations of all signals of a block come from one float32 matrix product and follow the residuals by
+    recurrences; whatever they cannot tell apart, and all weights, are computed in float64.
 
     Parameters
     ----------
@@ -117,10 +118,17 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     n_jobs : int, optional
         Threads; default as many as BLAS would use. The codes do not depend on it.
     memory_limit : int, default=2**30
-        Bytes for Gram rows. When all rows do not fit, each block of signals computes the rows it meets.
+        Bytes for the Gram matrix of the atoms. Where it does not fit, or does not pay because signals are
+        few, a product of all residuals with the dictionary is made for every step.
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes.
+    score : {"correlation", "gain"}, default="correlation"
+        OMP takes the atom with the largest absolute product with the residual, or the one that lowers the
+        squared error most ("gain": orthogonal least squares, as in SPAMS).
+    positive : bool, default=False
+        OMP: take the atom with the largest product, keep weights non-negative by least squares with an active
+        set, and drop atoms whose weight is zero.
     verbose : bool, int or "auto"
         Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
@@ -135,8 +143,9 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     -----
     Atoms whose products with the residual are equal up to float64 rounding count as equal, and the lowest
     index wins; other implementations may choose differently there. Atoms that depend on those already
-    chosen (up to rounding) are passed over. Coding stops when no product rises above rounding. Residuals
-    below about 1e-4 of the signal are followed at the speed of plain pursuit, without the Gram rows.
+    chosen (up to rounding) are passed over. Coding stops when no product rises above rounding. Signals whose
+    chosen atoms nearly depend on each other are coded at the speed of plain pursuit. CoSaMP leaves out atoms
+    of which less than 1e-4 is independent of the others.
 
     Examples
     --------
@@ -157,6 +166,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     n_jobs: int | None = None
     memory_limit: int = 2**30
     ridge: float = 0.0
+    score: str = "correlation"
+    positive: bool = False
 
     @monitored
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
@@ -218,7 +229,12 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
         own = {"solver": [one_of(*RELATIVE_COST)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
+        own |= {"score": [one_of("correlation", "gain")], "positive": ["boolean"]}
         check_parameters(self, dictionary="no_validation", **own)
+        if self.positive and self.score == "gain":
+            raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
+        if self.solver == "cosamp" and (self.positive or self.score == "gain"):
+            raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
 
     def _atoms(self) -> np.ndarray:
         self._check()
@@ -228,7 +244,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
         given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
-        return make_coder(atoms, dtype, CoderConfig(k, *given), expected)
+        return make_coder(atoms, dtype, CoderConfig(k, *given, self.score, self.positive), expected)
 
     @property
     def n_features_in_(self) -> int:

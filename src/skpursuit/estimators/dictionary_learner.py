@@ -1,7 +1,7 @@
 """`DictionaryLearner`: a dictionary learned from signals, batch by batch.
 
 A batch is coded over the present atoms, and the atoms are moved to fit the codes of all batches so far
-(`coding/dictionary.py`); here are the passes over the signals and scikit-learn's conventions.
+(`coding/dictionary_update.py`); here are the passes over the signals and scikit-learn's conventions.
 """
 
 from __future__ import annotations

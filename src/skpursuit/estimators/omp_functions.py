@@ -1,10 +1,10 @@
 """`orthogonal_mp` and `orthogonal_mp_gram`, called as scikit-learn's.
 
-There are three ways to pursue a target, and `way_to_pursue` takes the cheapest. The loop of `minimize` is for
-large X ("loop"). On small X, and with many targets, it is cheaper to compute X^T X once and to work on that
-alone ("gram"); its largest model is then refined on the residual, because squares of columns keep half the
-digits. An X that stays in the cache is multiplied with each new direction ("columns"). The last two are in
-`gram_omp.py`. All give a `FactorPath`, from which the coefficients of every step follow.
+There are three ways to pursue a target, and `choose_backend` takes the cheapest. The loop of `minimize` is
+for large X ("loop"). On small X, and with many targets, it is cheaper to compute X^T X once and to work on
+that alone ("gram"); its largest model is then refined on the residual, because squares of columns keep half
+the digits. An X that stays in the cache is multiplied with each new direction ("columns"). The last two are
+in `omp_small.py`. All give a `OMPPath`, from which the coefficients of every step follow.
 """
 
 from __future__ import annotations

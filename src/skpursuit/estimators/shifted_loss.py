@@ -75,7 +75,7 @@ def optimal_intercept(
 
 
 def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: float) -> float:
-    """The best constant of one target: a bracket is opened from `start`, and `least_along` looks inside.
+    """The best constant of one target, by `minimize_convex_1d` in a bracket that is opened from `start`.
 
     Where predictions have the units of y, its first end is beyond every target.
     """

@@ -6,13 +6,13 @@ remainder, and twice is nearly always enough. A column of which only rounding re
 
 Q is as large as the columns it was made of, everything else is k x k numbers or less. The way from a column
 to its row of Q consists of the coefficients of each pass, at most three times k numbers, and of the norm of
-the remainder. A checkpoint keeps those (`Factor.numbers`), and `Factor.rebuilt` makes Q again from the
+the remainder. A checkpoint keeps those (`Factor.numbers`), and `Factor.replay` makes Q again from the
 columns: the same operations on the same numbers in the same order, and so the same bits. Products of all rows
 of Q in use have other bits than those of a part of them; the replay therefore grows Q as the run did.
 
 A ridge changes the coefficients, and not which columns depend on others. With X_S = Q^T R it is least squares
 on R with the roots of the penalties below it: 2k numbers a column, however large n is. These are factorised
-in the same way, one column at a time (`Shrinkage`).
+in the same way, one column at a time (`RidgeFactor`).
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class QRFactor:
         return self.Q.combine(self.triangle() @ coef), replace(self, fitted=self.Q.combine(self.b))
 
     def checkpoint_arrays(self) -> dict[str, np.ndarray]:
-        """All that `rebuilt` needs besides the columns: no array of them has a length of n."""
+        """All that `replay` needs besides the columns: no array of them has a length of n."""
         arrays = {
             "b": self.b,
             "R": self.R,
@@ -276,9 +276,9 @@ def orthogonalise(
     """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
 
     `size` is the norm of the vector v, `tiny` that of a remainder which is rounding
-    (`numerics/remainder.py`), `noise` the share of the rows that was rounding. Returns the unit remainder;
-    the coefficients with the norm of the remainder behind them; and the coefficients of each pass, of which
-    those are the sum.
+    (`numerics/rank_tolerance.py`), `noise` the share of the rows that was rounding. Returns the unit
+    remainder; the coefficients with the norm of the remainder behind them; and the coefficients of each pass,
+    of which those are the sum.
     """
     h: Floats = np.zeros(len(noise) + 1)
     passes: list[Floats] = []

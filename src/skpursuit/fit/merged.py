@@ -3,7 +3,7 @@
 Least squares goes by normal equations, whose Gram matrix keeps the entries of columns that were merged
 before. Other losses go by Newton. Both first look for columns that depend on others. A Cholesky factor of the
 Gram matrix tells cheaply, to half the digits, which are surely independent; the few others are projected, and
-judged by the rule of `numerics/remainder.py`.
+judged by the rule of `numerics/rank_tolerance.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Damped Newton on a support, for losses other than squared.
 
-How all coefficients are fitted together stands in `fit/descent.py`. A pursuit adds one column at a time, and
-far steps in all coefficients are dear. So a new column gets a good first coefficient with the others held
-(`approach`), and only then are all of them fitted.
+How all coefficients are fitted together stands in `fit/newton_loop.py`. A pursuit adds one column at a time,
+and far steps in all coefficients are dear. So a new column gets a good first coefficient with the others held
+(`initial_coefficient`), and only then are all of them fitted.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ def coordinate_step(
     """
     if not column.any():
         return None
-    bend = np.asarray((column * column) @ samples.curvature(z))
-    move = -g / np.where(bend > 0, bend, 1.0)
+    square = column * column
+    bend = np.asarray(square @ samples.curvature(z))
+    move = -g / np.where(bend > 0, bend, square.sum())  # no curvature: as if each sample had one
     for halved in range(MAX_BACKTRACKS):
         part = move * 0.5**halved
         there = z + np.multiply.outer(column, part)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.float_range import TINY_POSITIVE
+from skpursuit.numerics.float_range import EPS, TINY_POSITIVE
 from skpursuit.numerics.sums import BLOCK_ROWS
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.sample_losses import Derivatives, SampleLosses
@@ -30,7 +30,6 @@ from skpursuit.problem.sample_losses import Derivatives, SampleLosses
 MAX_EXPANSION = 2.0**20  # steps of a parabola above the loss that are tried at once
 MIN_STEP = 2.0**-26  # a step that gets nowhere
 COARSE = 1e-3  # of a coefficient, that a last step may move it without a gain to be seen
-EPS = float(np.finfo(np.float64).eps)
 MAX_BACKTRACKS = 60  # of a step before it is given up
 KEEP_HESSIAN = 0.03  # while a step should gain at most this share of what the one before should have
 MAX_CG, CG_TOL = 25, 1e-2  # steps of conjugate gradients; the squared size of what they leave

@@ -1,7 +1,7 @@
 """Compiled inner loops: functions of arrays, nothing else.
 
-Importing one of these modules loads Numba, which takes half a second. Whoever can do without asks `loaded`
-first, so that small problems never wait for a compiler.
+Importing one of these modules loads Numba, which takes half a second. Whoever can do without asks
+`imported_module` first, so that small problems never wait for a compiler.
 """
 
 import sys

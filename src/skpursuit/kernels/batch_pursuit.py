@@ -1,280 +1,463 @@
-"""Sparse codes of a block of signals over one dictionary.
+# mypy: disable-error-code="no-untyped-def"
+"""Sparse codes of a block of signals over one dictionary, by recurrences in the space of atoms.
 
-The correlations of a residual, ``c = D y - G[:, S] w`` with ``G = D D^T`` (Rubinstein, Zibulevsky, Elad
-2008, "Batch-OMP"), are kept in float32: they only *propose* atoms. Proposals closer together than their
-rounding bound are settled by float64 products with the atoms themselves, and so is everything that is
-kept: Cholesky factors, weights, residual norms. The codes are those of float64 arithmetic for little more
-than the price of float32, and they do not depend on how BLAS orders its sums.
+For chosen atoms j_0, j_1, ... the rows ``p_t = (G[j_t] - sum_{i<t} p_i[j_t] p_i) / l_tt`` hold the products
+of all atoms with the orthonormalised chosen ones, with the Gram matrix G and its Cholesky factor l. Then ``c
+-= alpha_t p_t`` are the products of all atoms with the residual, and ``den -= p_t^2`` the squared norms of
+what the chosen atoms leave of every atom. All of this is float32, and only *proposes* atoms: a model of
+rounding follows the variance of c, and scores that are too close together are settled by float64 products
+with the atoms themselves. So are stops: a residual energy near the tolerance is computed from the residual.
+Weights are refined through float64 residuals. The supports are those of float64 arithmetic for the cost of
+float32.
+
+A signal whose chosen atoms nearly depend on each other stays PENDING, for `coding.lockstep`. A ridge penalty
+is the same as one more entry for every atom, orthogonal to all others: only squared norms feel it.
 """
 
-from typing import Any
+import math
+from functools import partial
 
 import numpy as np
+from numba import njit
 
-from skpursuit.kernels.batch_select import (
-    MAX_SHORTLIST_EXTRA,
-    SCORE_TILE,
-    atom_products,
-    contains,
-    correlations,
-    dot_prefix,
-    entry,
-    inlined,
-    kernel,
-    select,
-    set_residual,
-)
-from skpursuit.kernels.batch_types import PENDING, STALL, CholeskyFactor, Scratch
+from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, SLOTS, TILE, VECTORS
+from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise, top_peak
 
-RECOMPUTE_PIVOT = (
-    1e-4  # squared share of an atom left over by the others, below which it is computed from the atoms
-)
-ACCURATE_PIVOT = 1e-2  # squared share of an atom left over by the others, above which no digits are lost
-MAX_CODE_REFINEMENTS = 24  # at most: each gains the digits that the factor has, while steps get shorter
+DONE, FAILED, AGAIN = -1, -2, -3  # in place of an atom: coded; not to be followed; atoms were closed
+UNIT = 2.0**-23  # rounding of float32
+SURE = 5.0  # standard deviations of rounding that a gap must exceed
+SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
+LONG = 24  # from so many steps on it pays to orthogonalise rows ahead,
+LATE = 1 << 14  # once P has so many numbers
+ENOUGH = 1e-13  # squared relative length of a refinement after which codes are right to about 1e-13,
+EXACT = 1e-20  # and after which residuals are right to rounding
+
+# A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
+# references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
+# long and called in one place is inlined as source: a function is optimised again in each of its callers.
+# Only the order of sums may change: NaN and infinity keep their meaning.
+entry = partial(
+    njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False,
+    fastmath={"reassoc", "contract"},
+)  # fmt: skip
+kernel = partial(entry, cache=False, no_cpython_wrapper=True)
+inlined = partial(entry, cache=False, inline="always")
+
+
+FORMATS = {8: (np.int64(2**63 - 1), 52, 1022, 1000), 4: (np.int32(2**31 - 1), 23, 126, 120)}  # by bytes
+
+
+@entry()
+def load_block(signals, bits, layout, coarse, exponents, energy):
+    """Powers of two that bring the signals near 1, float32 copies of that size, and their energies.
+
+    ``bits`` is the memory of the signals read as integers: without their sign, floats have the same order.
+    ``layout`` is one of FORMATS. Returns the first row with NaN or infinity, or -1.
+    """
+    mask, shift, bias, bound = layout
+    for s in range(signals.shape[0]):
+        peak = mask & 0
+        for p in range(signals.shape[1]):
+            size = bits[s, p] & mask
+            peak = size if size > peak else peak
+        exponent = np.int64(peak >> shift) - bias
+        if exponent == np.int64(mask >> shift) - bias:
+            return s
+        exponent = bound if exponent > bound else -bound if exponent < -bound else exponent
+        unit, total = math.ldexp(1.0, -exponent), 0.0
+        for p in range(signals.shape[1]):
+            v = signals[s, p] * unit
+            coarse[s, p] = v
+            total += v * v
+        exponents[s], energy[s] = exponent, total
+    return -1
 
 
 @kernel()
-def back_substitute(lower: Any, weights: Any, size: Any) -> None:
-    """Solve ``L^T w = weights`` in place."""
+def products(atoms, chosen, size, vector, out):
+    """Products of a float64 vector with the chosen atoms, four at a time."""
+    for i in range(0, size - 3, 4):
+        a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
+        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
+        for p in range(vector.shape[0]):
+            v = vector[p]
+            ta += a[p] * v
+            tb += b[p] * v
+            tc += c[p] * v
+            te += e[p] * v
+        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
+    for i in range(size - size % 4, size):
+        a, ta = atoms[chosen[i]], 0.0
+        for p in range(vector.shape[0]):
+            ta += a[p] * vector[p]
+        out[i] = ta
+
+
+@kernel()
+def set_residual(target, atoms, fit, size):
+    """Residual of a target (vector, factor) in float64; returns its squared norm."""
+    (y, unit), r, w, support = target, fit.residual, fit.weights, fit.support
+    for p in range(y.shape[0]):
+        r[p] = y[p] * unit
+    for i in range(0, size - 3, 4):
+        a, b, c, e = atoms[support[i]], atoms[support[i + 1]], atoms[support[i + 2]], atoms[support[i + 3]]
+        wa, wb, wc, we = w[i], w[i + 1], w[i + 2], w[i + 3]
+        for p in range(y.shape[0]):
+            r[p] -= (wa * a[p] + wb * b[p]) + (wc * c[p] + we * e[p])
+    for i in range(size - size % 4, size):
+        a, wa = atoms[support[i]], w[i]
+        for p in range(y.shape[0]):
+            r[p] -= wa * a[p]
+    total = 0.0
+    for p in range(y.shape[0]):
+        total += r[p] * r[p]
+    return total
+
+
+@kernel()
+def back_substitute(fit, vector, size):
+    """Solve ``L^T w = vector`` in place."""
     for i in range(size - 1, -1, -1):
-        weights[i] /= lower[i, i]
+        v = vector[i] * fit.inverse[i]
+        vector[i] = v
         for p in range(i):
-            weights[p] -= lower[i, p] * weights[i]
+            vector[p] -= fit.lower[i, p] * v
 
 
 @kernel()
-def _polish(target: Any, dictionary: Any, factor: Any, fit: Any, rounds: Any, penalty: float) -> None:
-    """Fit what the weights leave of a target again, where normal equations have lost digits.
+def refine(target, atoms, fit, size, penalty, enough):
+    """Fit what the weights leave of a target, again and again; False if that does not converge fast."""
+    w, step, before = fit.weights, fit.step, np.inf
+    while True:
+        set_residual(target, atoms, fit, size)
+        products(atoms, fit.support, size, fit.residual, step)
+        for i in range(size):
+            v = step[i] - penalty * w[i]
+            for p in range(i):
+                v -= fit.lower[i, p] * step[p]
+            step[i] = v * fit.inverse[i]
+        back_substitute(fit, step, size)
+        change, length = 0.0, 0.0
+        for i in range(size):
+            w[i] += step[i]
+            change += step[i] * step[i]
+            length += w[i] * w[i]
+        if change <= enough * length:
+            return True
+        if not change < 1e-3 * before:
+            return False
+        before = change
 
-    ``fit`` is (Cholesky factor, weights, their number, room for the residual). It ends when steps no longer
-    get shorter: each gains the digits that the factor has.
+
+@kernel()
+def remainder(fit, size, square):
+    """Squared norm of what the chosen atoms leave of one whose products with them are in ``fit.step``.
+
+    It is that without a penalty, which would hide that an atom depends on others.
     """
-    lower, weights, size, residual = fit
-    step, before = factor.scratch[1], np.inf
-    for _ in range(rounds):
-        set_residual(target, dictionary.atoms, factor.atoms, weights, size, residual)
-        atom_products(dictionary.atoms, factor.atoms, size, residual, step)
-        for i in range(size):
-            step[i] -= penalty * weights[i]
-            step[i] = (step[i] - dot_prefix(lower[i], step, i)) / lower[i, i]
-        back_substitute(lower, step, size)
-        length = dot_prefix(step, step, size)
-        if not length < 0.25 * before:
-            break
-        before = length
-        for i in range(size):
-            weights[i] += step[i]
+    for i in range(size):
+        v = fit.step[i]
+        for p in range(i):
+            v -= fit.plain[i, p] * fit.plain[size, p]
+        fit.plain[size, i] = v * fit.plain[i, i]
+        square -= fit.plain[size, i] ** 2
+    fit.plain[size, size] = 1 / np.sqrt(square)
+    return square
+
+
+@kernel()
+def _solve(fit, size):
+    """Weights as float32 has them."""
+    for i in range(size):
+        fit.weights[i] = fit.half[i]
+    back_substitute(fit, fit.weights, size)
 
 
 @inlined()
-def _remainder(factor: Any, size: Any, dictionary: Any, atom: Any) -> float:
-    """Turn the vector of a new atom into what the atoms of the factor leave of it; returns its squared norm.
+def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
+    """Best atom by float64 products with the residual of `_look`; equal to rounding means the lowest index.
 
-    A difference of squares tells nothing of an atom that nearly depends on others. Here the combination of
-    the others is fitted again, the remainder itself is computed, and the new row of the factor is ``L^T w``
-    for the weights of the combination.
+    ``bounds`` is (least score of an atom that may be the best, norm that rounding is relative to, (doubt,
+    spread) of the scores).
     """
-    lower, new, weights = factor.lower, factor.lower[size], factor.scratch[0]
+    (low, margin, slack), picks, exact, found = bounds, work.picks, work.exact, 0
     for i in range(size):
-        weights[i] = new[i]
-    back_substitute(lower, weights, size)
-    fit = (lower, weights, size, factor.vector)
-    _polish(dictionary.atoms[atom], dictionary, factor, fit, np.int64(3), 0.0)
+        c[fit.support[i]] = 0
+    for j in range(dictionary.atoms.shape[0]):
+        score = c[j] if mode == POSITIVE else abs(c[j])
+        if mode == GAIN:
+            below = work.den[j] - slack[1]
+            score = (score + slack[0]) ** 2 / (below if below > 1e-30 else np.float32(1e-30))
+            score = score if work.den[j] < 0.5 * CLOSED else np.float32(-np.inf)
+        if c[j] != 0 and score >= low:
+            picks[found] = j
+            found += 1
+    products(dictionary.atoms, picks, found, fit.residual, exact)
+    noise, top, closed = limits.fine * margin * np.sqrt(limits.scale), 0.0, DONE
+    for i in range(found):
+        j, den, norm = picks[i], 1.0, dictionary.norms[picks[i]]
+        exact[i] = exact[i] if mode == POSITIVE else abs(exact[i])
+        above = exact[i] > limits.floor * margin * norm
+        if mode == GAIN:
+            for p in range(size):
+                fit.weights[p] = 0.0
+            refine((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size, limits.penalty, EXACT)
+            den = limits.penalty + set_residual((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size)
+            for p in range(size):
+                den += limits.penalty * fit.weights[p] ** 2
+            if not (above and den > limits.dependence * norm**2):
+                work.den[j], closed, above = CLOSED, AGAIN, False
+            den = np.sqrt(den)
+        exact[i] = exact[i] / den if above else -np.inf
+        work.noise[i] = noise / den
+        top = exact[i] if exact[i] > top else top
+    best = closed
+    for i in range(found):
+        if exact[i] > 0 and exact[i] >= top - work.noise[i] and (best < 0 or picks[i] < best):
+            best = picks[i]
+    return best
+
+
+@kernel()
+def _look_ahead(c, work, j, size, slot):
+    """Put atom j and AHEAD - 1 that may follow it into ``work.picks``; their peaks are lost."""
+    work.picks[0] = j
+    work.peaks[(j // TILE) * LANES + j % LANES] = 0
+    for row in range(AHEAD):
+        if row > 0:
+            q = top_peak(work.peaks, work.peaks.shape[0] // LANES)
+            work.peaks[q] = 0
+            best, top = 0, np.float32(-1)
+            for u in range(VECTORS):
+                at = (q // LANES) * TILE + q % LANES + u * LANES
+                best, top = (at, abs(c[at])) if abs(c[at]) > top else (best, top)
+            work.picks[row] = best
+        work.owner[slot + row], work.since[slot + row] = work.picks[row], size
+
+
+@kernel()
+def _retreat(c, work, fit, first, size):
+    """Undo the steps from ``first`` on."""
+    room = fit.half.shape[0]
+    for tile in range(c.shape[0] // TILE):
+        part = c[tile * TILE : tile * TILE + TILE]
+        for i in range(first, size):
+            row, alpha = work.rows[(tile * room + i) * TILE :], np.float32(fit.half[i])
+            for j in range(TILE):
+                part[j] += alpha * row[j]
+
+
+@kernel()
+def _leave(work, fit, size):
+    """Move feasible weights towards those of least squares until one is zero; the first that is, or ``size``.
+
+    This is the inner step of Lawson and Hanson. Atoms that leave get the weight -1.
+    """
+    _solve(fit, size)
+    move, first = 1.0, size
     for i in range(size):
-        new[i] = 0.0
-        for p in range(i, size):
-            new[i] += lower[p, i] * weights[p]
-    return set_residual(dictionary.atoms[atom], dictionary.atoms, factor.atoms, weights, size, factor.vector)
+        if fit.weights[i] <= 0:
+            most = work.feasible[i] / (work.feasible[i] - fit.weights[i]) if work.feasible[i] > 0 else 0.0
+            move = most if most < move else move
+    for i in range(size - 1, -1, -1):
+        before = work.feasible[i]
+        work.feasible[i] = before + move * (fit.weights[i] - before)
+        if fit.weights[i] <= 0 and work.feasible[i] <= 1e-12 * before:
+            work.feasible[i], first = -1.0, i
+    return first
 
 
-@inlined()
-def _append(factor: Any, size: Any, atom: Any, signal: Any, dictionary: Any, dependence: float) -> bool:
-    """Grow the factor by one atom; False, and no change, if the atom depends on those it has."""
-    lower, vector, source = factor.lower, factor.vector, dictionary.atoms[atom]
-    for p in range(vector.shape[0]):
-        vector[p] = source[p]
-    new = lower[size]
-    atom_products(dictionary.atoms, factor.atoms, size, vector, new)
+@kernel()
+def _write(codes, s, fit, size, shift, mode):
+    """Sort a code by insertion and give it the units of its signal; a weight that rounds below 0 is 0."""
+    low, high = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
+    indices, values, count = codes.indices[s], codes.values[s], 0
     for i in range(size):
-        new[i] = (new[i] - dot_prefix(lower[i], new, i)) / lower[i, i]
-    square = dictionary.norms[atom] ** 2
-    pivot = square - dot_prefix(new, new, size)
-    told = dot_prefix(new, factor.forward, size)
-    if pivot < RECOMPUTE_PIVOT * square:
-        pivot, told = _remainder(factor, size, dictionary, atom), 0.0
-    if not pivot > dependence * square:
-        return False
-    new[size] = np.sqrt(pivot)
-    factor.forward[size] = (dot_prefix(signal, vector, signal.shape[0]) - told) / new[size]
-    factor.atoms[size] = atom
-    return True
-
-
-@inlined()
-def _solve(factor: Any, size: Any, penalty: float) -> None:
-    """Set the weights; a penalty makes ``shrunk`` anew, which is cheap for few atoms."""
-    weights, lower = factor.weights, factor.lower
-    for i in range(size):
-        weights[i] = factor.forward[i]
-    if penalty > 0:
-        for i in range(size - 1, -1, -1):
-            weights[i] = dot_prefix(lower[i], weights, i + 1)
-        out = factor.ridge_lower
-        for i in range(size):
-            for p in range(i + 1):
-                entry = dot_prefix(lower[i], lower[p], p + 1) - dot_prefix(out[i], out[p], p)
-                out[i, p] = np.sqrt(entry + penalty) if p == i else entry / out[p, p]
-            weights[i] = (weights[i] - dot_prefix(out[i], weights, i)) / out[i, i]
-        lower = out
-    back_substitute(lower, weights, size)
-
-
-@inlined()
-def _refine(signal: Any, dictionary: Any, factor: Any, size: Any, residual: Any, penalty: float) -> None:
-    """Give the weights of `_solve` the digits that normal equations have lost, if they have."""
-    lower, sharp = factor.lower, True
-    for i in range(size):
-        sharp = sharp and lower[i, i] ** 2 > ACCURATE_PIVOT * dictionary.norms[factor.atoms[i]] ** 2
-    if not sharp:
-        lower = factor.ridge_lower if penalty > 0 else lower
-        fit = (lower, factor.weights, size, residual)
-        _polish(signal, dictionary, factor, fit, np.int64(MAX_CODE_REFINEMENTS), penalty)
-
-
-def _factor(n: int, size: int) -> CholeskyFactor:
-    """An empty factor. Made here: compiling what allocates takes longer than all of it."""
-    one, square = np.zeros(size), np.zeros((size, size))
-    return CholeskyFactor(
-        square, one, one.copy(), np.zeros(size, np.int64), np.zeros(n), np.zeros((2, size)), square.copy()
-    )
-
-
-def _work(n: int, d: int) -> Scratch:
-    tiles, room = -(-d // SCORE_TILE), d + MAX_SHORTLIST_EXTRA
-    scores = np.zeros(tiles * SCORE_TILE, np.float32)
-    peaks, closed = np.zeros(tiles, np.int32), np.zeros(d, np.int64)
-    return Scratch(
-        scores, scores.view(np.int32), peaks, np.zeros(n), np.zeros(room, np.int64), np.zeros(room), closed
-    )
-
-
-def omp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
-    """Orthogonal matching pursuit of every pending signal; missing Gram rows are marked in ``wanted``."""
-    n, d = block.signals.shape[1], block.start.shape[1]
-    _omp_block(block, dictionary, limits, codes, wanted, _work(n, d), _factor(n, limits.k))
-
-
-@entry()
-def _omp_block(
-    block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any
-) -> None:
-    """One function, though long: what is called by something that is called is optimised once more."""
-    atoms, weights = factor.atoms, factor.weights
-    for i in range(block.signals.shape[0]):
-        if codes.counts[i] != PENDING:
+        if mode == POSITIVE and fit.weights[i] <= 0:
             continue
-        signal, start, energy = block.signals[i], block.start[i], block.energy[i]
-        size, n_closed = np.int64(0), np.int64(0)  # typed, for a literal 0 would compile every callee twice
-        left, norm, missing = energy, np.sqrt(energy), False
-        while size < limits.k and left > block.tol[i]:
-            correlations(start, dictionary, atoms, weights, size, work)
-            code = (atoms, weights, size)
-            if select(np.int64(1), signal, dictionary, code, work, limits, (n_closed, norm)) == 0:
-                break
-            j = work.picks[0]
-            work.excluded[n_closed] = j
-            n_closed += 1
-            if not _append(factor, size, j, signal, dictionary, limits.dependence):
-                continue
-            missing = size + 1 < limits.k and dictionary.slot[j] < 0
-            if missing:
-                wanted[j] = True
-                break
-            left -= factor.forward[size] ** 2
-            size += 1
-            _solve(factor, size, limits.penalty)
-            if left < 1e-9 * energy or limits.penalty > 0:
-                left = set_residual(signal, dictionary.atoms, atoms, weights, size, work.residual)
-        if not missing:
-            _refine(signal, dictionary, factor, size, work.residual, limits.penalty)
-            for p in range(size):
-                codes.indices[i, p], codes.values[i, p] = atoms[p], weights[p]
-            codes.counts[i] = size
+        j, v, p = fit.support[i], fit.weights[i] * low * high, count
+        while p > 0 and indices[p - 1] > j:
+            indices[p], values[p] = indices[p - 1], values[p - 1]
+            p -= 1
+        indices[p], values[p] = j, v
+        count += 1
+    codes.counts[s] = count
 
 
 @inlined()
-def _prune(factor: Any, size: Any, norms: Any, floor: float, k: Any) -> Any:
-    """Move the k largest weights to the front; ties go to the lowest index, and rounding is not kept."""
-    weights, atoms = factor.weights, factor.atoms
-    for rank in range(k):
-        best, top = -1, 0.0
-        for i in range(rank, size):
-            weight = abs(weights[i])
-            wins = weight > top or (weight == top and atoms[i] < atoms[best])
-            if wins and weight * norms[atoms[i]] > floor:
-                best, top = i, weight
-        if best < 0:
-            return rank
-        weights[rank], weights[best] = weights[best], weights[rank]
-        atoms[rank], atoms[best] = atoms[best], atoms[rank]
-    return k
+def _decide(target, dictionary, limits, work, fit, c, now, mode):
+    """Stop, or choose the next atom, by the float64 residual: (atom, energy of the residual, variance of c).
+
+    ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, variance of c, spread).
+    """
+    size, tol, norm, variance, spread = now
+    _solve(fit, size)
+    if not refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT):
+        return FAILED, 0.0, variance
+    left, margin = set_residual(target, dictionary.atoms, fit, size), norm
+    for i in range(size):
+        margin += abs(fit.weights[i]) * dictionary.norms[fit.support[i]]
+    if left <= tol or left <= (limits.floor * margin) ** 2:
+        return DONE, left, variance
+    d, tiles, zero, fresh = dictionary.atoms.shape[0], c.shape[0] // TILE, np.float32(0), False
+    while True:
+        sigma = SURE * np.sqrt(variance)
+        slack = (np.float32(sigma), np.float32(spread))
+        find_peaks(c, work.den, work.peaks, slack, tiles, mode)
+        j = locate(c, work.den, work.peaks, slack, tiles, (zero, np.float32(1e-6)), mode)
+        j = j if j >= 0 else ~j
+        if fresh or abs(c[j]) >= 8 * sigma:
+            low = (c[j] if mode == POSITIVE else abs(c[j])) - 2 * sigma  # the best atom has at least this
+            if mode == GAIN:
+                low = (low + sigma) * abs(low + sigma) / (work.den[j] + spread)
+            bounds = (np.float32(low), margin, slack)
+            j = _settle(dictionary, limits, work, fit, c, size, bounds, mode)
+            if mode != GAIN or j != AGAIN:
+                return j, left, variance
+            _solve(fit, size)
+            refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)
+            set_residual(target, dictionary.atoms, fit, size)
+        else:  # c is mostly rounding: take the products of all atoms with the residual itself
+            for p in range(d):
+                work.picks[p] = p
+            products(dictionary.atoms, work.picks, d, fit.residual, work.exact)
+            for p in range(d):
+                c[p] = work.exact[p]
+            variance, fresh = limits.rounding * UNIT**2 * left * limits.scale, True
 
 
-def cosamp_block(block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any) -> None:
-    """CoSaMP of every pending signal; missing Gram rows are marked in ``wanted``."""
-    n, d, k = block.signals.shape[1], block.start.shape[1], limits.k
-    kept, factor = (np.zeros(k, np.int64), np.zeros(k)), _factor(n, min(3 * k, n, d))
-    _cosamp_block(block, dictionary, limits, codes, wanted, _work(n, d), factor, kept)
+def _bind(mode):
+    """The kernel of one mode."""
+
+    @entry()
+    def code_block(block, dictionary, limits, work, fit, codes):
+        """Code every signal of a block; those that float32 cannot follow stay PENDING."""
+        k, tiles, width = limits.k, block.start.shape[1] // TILE, block.start.shape[1]
+        den, peaks, rounds, zero, small = work.den, work.peaks, work.rounds, np.float32(0), np.float32(1e-4)
+        for s in range(block.signals.shape[0]):
+            c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
+            target, tol, norm = (block.signals[s], unit), limits.tol * unit * unit, np.sqrt(energy)
+            size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
+            left, doubt, worst, spread, state = energy, 0.0, 0.0, 0.0, DONE
+            variance = limits.rounding * UNIT**2 * energy * limits.scale
+            sigma, weak = SURE * np.sqrt(variance), 64 * limits.floor * norm
+            slack = (np.float32(sigma), zero)
+            if mode == GAIN:
+                for j in range(width):
+                    den[j] = dictionary.squares[j]
+            work.owner[:] = -1
+            find_peaks(c, den, peaks, slack, tiles, mode)
+            while True:
+                if queued < waiting:  # an atom that comes back after one before it has left
+                    j = work.queue[queued]
+                    queued += 1
+                else:
+                    if size == k:
+                        break
+                    gone, turn, near, j = 0, turn + 1, left <= tol + doubt, DONE
+                    if not near:
+                        if mode == GAIN:
+                            j = locate(c, den, peaks, slack, tiles, (zero, small), mode)
+                            if j >= 0:
+                                most, least = abs(c[j]) + sigma, abs(c[j]) - sigma
+                                most, least = (
+                                    most * most * (den[j] + spread),
+                                    least * least * (den[j] - spread),
+                                )
+                                if not (abs(c[j]) > sigma and least > (1 - 1e-4) * most):
+                                    share = np.float32(1.01 - least / most if abs(c[j]) > sigma else 1.01)
+                                    j = locate(c, den, peaks, slack, tiles, (zero, share), mode)
+                        else:
+                            j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)
+                        near = j < 0 or abs(c[j]) <= weak * dictionary.norms[j]
+                    if near or (limits.penalty > 0 and tol > 0):
+                        now = (size, tol, norm, variance, spread)
+                        j, left, variance = _decide(target, dictionary, limits, work, fit, c, now, mode)
+                        doubt, sigma = 0.0, SURE * np.sqrt(variance)
+                        slack = (np.float32(sigma), np.float32(spread))
+                        if j < 0 or turn > 3 * k:
+                            state = j if j < 0 else FAILED
+                            break
+                place = (j // TILE) * TILE * k + j % TILE
+                square = dictionary.norms[j] ** 2 + limits.penalty
+                noise, pivot = 2 * limits.rounding * (UNIT * limits.scale) ** 2, square
+                for i in range(size):
+                    v = np.float64(work.rows[place + i * TILE])
+                    fit.lower[size, i] = v
+                    pivot -= v * v
+                    noise += v * v * rounds[i]
+                bare = square
+                if limits.penalty > 0:
+                    for i in range(size):
+                        fit.step[i] = dictionary.gram[fit.support[i] * width + j]
+                    bare = remainder(fit, size, square - limits.penalty)
+                if not (pivot > SHARP * square and bare > SHARP * (square - limits.penalty)):
+                    state = FAILED
+                    break
+                one = np.float32(1 / np.sqrt(pivot))
+                alpha = c[j] * one
+                noise *= 2 / pivot
+                rounds[size], fit.inverse[size], fit.half[size], fit.support[size] = noise, one, alpha, j
+                step = np.float64(abs(alpha))
+                variance += step * step * (noise + UNIT**2 * limits.scale)
+                sigma = SURE * np.sqrt(variance)
+                left, doubt = left - step * step, doubt + 2 * step * sigma * (1 + one)
+                if mode == GAIN:
+                    den[j], worst = CLOSED, noise if noise > worst else worst
+                    spread = 2 * SURE * np.sqrt(limits.scale * (worst + size * UNIT**2 * limits.scale))
+                slack = (np.float32(sigma), np.float32(spread))
+                found = -1
+                if k >= LONG:
+                    for q in range(SLOTS):
+                        found = q if work.owner[q] == j else found
+                    if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
+                        _look_ahead(c, work, j, size, slot)
+                        sizes = (width, k, size, slot, np.int64(SLOTS), tiles)
+                        orthogonalise(dictionary.gram, work.picks, work.rows, work.ahead, sizes)
+                        found, slot = slot, (slot + AHEAD) % SLOTS
+                source, begin, apart, first = dictionary.gram, j * width, np.int64(TILE), np.int64(0)
+                if found >= 0:
+                    source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
+                    work.owner[found] = -1
+                sizes = (begin, apart, first, size, k, place, tiles)
+                advance(source, work.rows, c, den, peaks, sizes, (one, alpha, slack[0], slack[1]), mode)
+                c[j] = 0
+                size += 1
+                if mode == POSITIVE:
+                    if waiting == 0:  # a new atom
+                        work.feasible[size - 1] = 0.0
+                    while queued == waiting:
+                        first = _leave(work, fit, size)
+                        if first == size:
+                            break
+                        _retreat(c, work, fit, first, size)
+                        work.owner[:] = -1
+                        queued, waiting = 0, 0
+                        for i in range(first, size):
+                            left += fit.half[i] ** 2
+                            if work.feasible[i] < 0:
+                                work.picks[gone] = fit.support[i]
+                                gone += 1
+                            else:
+                                work.queue[waiting], work.feasible[first + waiting] = (
+                                    fit.support[i],
+                                    work.feasible[i],
+                                )
+                                waiting += 1
+                        size = first
+                        find_peaks(c, den, peaks, slack, tiles, mode)
+                    if queued == waiting:
+                        queued, waiting = 0, 0
+                        for i in range(gone):  # one that left wants to come back: left to nnls
+                            state = FAILED if c[work.picks[i]] > 2 * sigma else state
+                        if state == FAILED:
+                            break
+            if state == DONE:
+                _solve(fit, size)
+                if refine(target, dictionary.atoms, fit, size, limits.penalty, ENOUGH):
+                    _write(codes, s, fit, size, block.exponents[s] - limits.exponent, mode)
+
+    return code_block
 
 
-@entry()
-def _cosamp_block(
-    block: Any, dictionary: Any, limits: Any, codes: Any, wanted: Any, work: Any, factor: Any, kept: Any
-) -> None:
-    """One function with one fit, which is made again if the pruned weights are to be refitted."""
-    atoms, weights = kept
-    for i in range(block.signals.shape[0]):
-        if codes.counts[i] != PENDING:
-            continue
-        signal, energy, missing = block.signals[i], block.energy[i], False
-        size, none, left, best = np.int64(0), np.int64(0), energy, energy
-        floor = limits.floor * np.sqrt(energy)
-        for _ in range(limits.max_iter):
-            if left <= block.tol[i] or left <= limits.floor**2 * energy:
-                break
-            for p in range(size):
-                if dictionary.slot[atoms[p]] < 0:
-                    wanted[atoms[p]] = missing = True
-                work.excluded[p] = atoms[p]
-            if missing:
-                break
-            correlations(block.start[i], dictionary, atoms, weights, size, work)
-            code = (atoms, weights, size)
-            found = select(2 * limits.k, signal, dictionary, code, work, limits, (none, np.sqrt(energy)))
-            now = size
-            for p in range(found):
-                if not contains(atoms, size, work.picks[p]):
-                    work.excluded[now] = work.picks[p]
-                    now += 1
-            for again in range(1 + limits.refit):
-                count, now = now, none
-                for p in range(count):  # atoms that depend on earlier ones are left out
-                    if now < factor.forward.shape[0]:
-                        now += _append(factor, now, work.excluded[p], signal, dictionary, limits.dependence)
-                _solve(factor, now, limits.penalty)
-                _refine(signal, dictionary, factor, now, work.residual, limits.penalty)
-                if again == 0:
-                    now = _prune(factor, now, dictionary.norms, floor, limits.k)
-                    for p in range(now):
-                        work.excluded[p] = factor.atoms[p]
-            new = set_residual(signal, dictionary.atoms, factor.atoms, factor.weights, now, work.residual)
-            value = new + limits.penalty * dot_prefix(factor.weights, factor.weights, now)
-            if not value < best * (1 - STALL):
-                break
-            size, left, best = now, new, value
-            for p in range(size):
-                atoms[p], weights[p] = factor.atoms[p], factor.weights[p]
-        if not missing:
-            for p in range(size):
-                codes.indices[i, p], codes.values[i, p] = atoms[p], weights[p]
-            codes.counts[i] = size
+KERNELS = {mode: _bind(mode) for mode in (OMP, POSITIVE, GAIN)}

@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """Kernels that turn columns into panels of one-byte codes.
 
-A column is cut into blocks of ``ROWS`` rows. In each block ``x_i = c + s q_i + error`` with a centre ``c``, a
-scale ``s`` and a code ``q_i`` in [-127, 127], which is stored as the byte ``q_i + 128``. Bytes lie as [panel
-of 16 columns][row / 4][16 columns][4 rows]: one cache line holds four rows of a panel, which is what
-instructions that multiply bytes take, and what four rows of a C-ordered matrix, or four columns of an
+A column is cut into blocks of ``BLOCK_ROWS`` rows. In each block ``x_i = c + s q_i + error`` with a centre
+``c``, a scale ``s`` and a code ``q_i`` in [-127, 127], which is stored as the byte ``q_i + 128``. Bytes lie
+as [panel of 16 columns][row / 4][16 columns][4 rows]: one cache line holds four rows of a panel, which is
+what instructions that multiply bytes take, and what four rows of a C-ordered matrix, or four columns of an
 F-ordered one, give without being transposed.
 
 Scales come from the extremes of the block, or are predicted from a sample of rows, which spares a second look

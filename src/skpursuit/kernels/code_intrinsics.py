@@ -156,8 +156,8 @@ def encode_column_quad(
 ):
     """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
 
-    As `encode_rows`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT apart.
-    Sums of squares are set, not added to. What comes next, `ahead` entries further, is asked for.
+    As `encode_row_quad`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT
+    apart. Sums of squares are set, not added to. What comes next, `ahead` entries further, is asked for.
     """
 
     def codegen(context, builder, signature, args):

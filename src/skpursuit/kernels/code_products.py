@@ -1,7 +1,7 @@
 # mypy: disable-error-code="no-untyped-def"
 """Kernels that multiply panels of codes (see `panels`) with vectors of bytes.
 
-A vector is cut to signed bytes times a unit for each block of rows (`cut_vectors`), so that its sum of
+A vector is cut to signed bytes times a unit for each block of rows (`quantize_vectors`), so that its sum of
 products with codes over a block is exact in 32-bit integers. One cut leaves a few thousandths of the vector.
 Where more digits are needed, what it leaves is cut again; along a path of vectors that change little, each
 cut is of the way from what is represented so far to the next vector, so that only the error of the last cut
@@ -9,7 +9,7 @@ remains.
 
 There are three forms of the inner loop, all exact. "vnni" is one instruction of AVX-512 for four products;
 "avx2" adds products of eight rows in 16 bits before it widens them, for which the cut leaves room; "plain" is
-for every other processor. `BEST` names the fastest that this one has; the environment variable
+for every other processor. `DEFAULT_ISA` names the fastest that this one has; the environment variable
 SKPURSUIT_PRODUCTS takes another.
 """
 

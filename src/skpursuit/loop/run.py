@@ -22,7 +22,7 @@ from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.loop.consistency import CONSISTENCY_TOL, check_consistency
 from skpursuit.numerics.blas import single_threaded_blas
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.tuning import MAX_GUESSES
 from skpursuit.parameters import check_flag, check_function, check_nonnegative, seed_of
 from skpursuit.problem.losses import Loss
@@ -191,7 +191,7 @@ class Run:
             pass
 
     def iterate(self) -> Iterator[State]:
-        """The state after each iteration, made when it is asked for, which must be inside `one_thread`."""
+        """Yield the state after each iteration; ask for it inside `single_threaded_blas`."""
         self.last_saved, watch = time.perf_counter(), current_monitor()
         limits = [None if self.time_limit is None else self.last_saved + self.time_limit, watch.end]
         self.deadline, self.notes = min(end for end in (*limits, inf) if end is not None), watch.notes

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 _lock = Lock()
-_holders: set[object] = set()  # who is in `one_thread`
+_holders: set[object] = set()  # who is in `single_threaded_blas`
 _before: list[int] = []  # threads of each library before the first of them came
 
 
@@ -23,7 +23,7 @@ def libraries() -> list[Any]:
 
 
 def thread_counts() -> list[int]:
-    """Threads of each BLAS library as the caller wants them, also inside `one_thread`.
+    """Threads of each BLAS library as the caller wants them, also inside `single_threaded_blas`.
 
     While a thread is inside, limits that others set are not seen.
     """

@@ -1,8 +1,8 @@
 """Estimates: numbers with a bound on their error, and the bounds on rounding that they are made with.
 
 A proposal is an `Estimate`: computed in any order and precision, with a bound. A decision (which column, its
-sign) comes from sums in a fixed order, and `settle` in `selectors/base` is the only way from one to the
-other.
+sign) comes from sums in a fixed order, and `resolve_top_k` in `selectors/base` is the only way from one to
+the other.
 
 A bound is a product of small numbers: a rounding unit, the size of a column, the size of a residual. Where a
 column or a residual is tiny, such a product underflows, and a bound of zero would call a rounded number
@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm, safe_norms
 
-EPS = float(np.finfo(np.float64).eps)
 SMALLEST_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
 SMALLEST_SUBNORMAL_F32 = float(np.finfo(np.float32).smallest_subnormal)
 
@@ -63,7 +63,7 @@ def guard_underflow(bound: Floats, source: Floats) -> NDArray[np.float64]:
 def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: np.dtype[Any]) -> Floats:
     """Rounding of X^T r in the precision of X: unit ||x_j|| ||r||, and products that are below its range.
 
-    The residual of a float32 product is divided by at most 4 n max|r| first (see `as_precision`), so that
+    The residual of a float32 product is divided by at most 4 n max|r| first (see `cast_residual`), so that
     what vanishes there is relative to it.
     """
     n, reach = len(r), residual_norms(r)

@@ -2,19 +2,27 @@
 
 The range of float64 ends near 1e308 and 1e-308, and squares of numbers beyond 1e154 or below 1e-154 leave it.
 So X, y and weights of other sizes are refused where a caller gives them (`check_range`), and nothing below
-has to mind. Every constant near the ends of the range stands here, or in `estimate` and `finite` beside what
-it is for.
+has to mind. Every constant near the ends of the range stands here, or in `error_bounds` beside what it is
+for.
+
+Every comparison with NaN is False, so code that looks for the largest of some scores may pass over a NaN, and
+the column with such a score may well be the one that wins. Whatever orders scores therefore also asks for a
+maximum, which is NaN if one of them is, and raises `NonFiniteError`. The loop then ends the run as diverged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import frexp
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.numerics.arrays import Floats
 
+EPS = float(np.finfo(np.float64).eps)
+FLOAT64_MAX = float(np.finfo(np.float64).max)
 LEAST_SIZE, MOST_SIZE = 1e-100, 1e100  # of columns, targets and weights
 MIN_SAFE_NORM, MAX_SAFE_NORM = 1e-140, 1e140  # norms whose squares were summed without loss
 TINY_POSITIVE = 1e-300  # stands for zero where a number must be positive
@@ -36,3 +44,16 @@ def check_range(sizes: Floats, name_of: Callable[[int], str]) -> None:
 def power_of(size: float) -> int:
     """The power of two by which to divide a number, so that it is near one."""
     return max(-MOST_POWER, min(MOST_POWER, frexp(size)[1]))
+
+
+class NonFiniteError(ValueError):
+    """NaN, or a number beyond the float range, where a finite one is needed."""
+
+
+def kth_largest(values: NDArray[np.floating[Any]], k: int) -> float:
+    """The k-th largest of some numbers, 1 <= k <= their count; raises `NonFiniteError` where one is NaN."""
+    place = len(values) - k
+    parted = np.partition(values, place)  # NaN goes to the end
+    if np.isnan(parted[place:].max()):
+        raise NonFiniteError("some scores are NaN")
+    return float(parted[place])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.numerics.error_bounds import EPS
+from skpursuit.numerics.float_range import EPS
 
 GRAM_TOLERANCE_FACTOR = 8.0  # times as much is lost where the projection comes from products of columns
 

@@ -11,7 +11,6 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.float_range import MAX_SAFE_NORM, MIN_SAFE_NORM
 
 DOT_BATCH = 16  # lines that are multiplied by one call
-EPS = float(np.finfo(np.float64).eps)
 BLOCK_ROWS = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
@@ -27,7 +26,7 @@ def cast_residual(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
 def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
     """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
 
-    Sums of pieces of `PIECE` rows are added one after the other, so that X cut into files between pieces
+    Sums of pieces of `BLOCK_ROWS` rows are added one after the other, so that X cut into files between pieces
     gives the bits of X in one array. Pieces are short enough for BLAS to take them on one thread.
     """
     if r.ndim == 2:
@@ -89,5 +88,5 @@ def safe_norm(x: Floats) -> float:
 
 
 def safe_norms_per_row(lines: Floats) -> Floats:
-    """As `scaled_norms`, each with the bits that `scaled_norm` gives."""
+    """As `safe_norms`, each with the bits that `safe_norm` gives."""
     return np.array([safe_norm(line) for line in lines])

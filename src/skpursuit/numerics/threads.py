@@ -41,12 +41,12 @@ def wait_interruptibly(future: Future[Any]) -> Any:
 
 
 def thread_count() -> int:
-    """Threads that BLAS may use, whoever is in `one_thread`; it follows ``threadpoolctl.threadpool_limits``.
+    """Return the number of threads that BLAS may use, as ``threadpoolctl.threadpool_limits`` sets it.
 
     Returns
     -------
     int
-        At least 1; 1 inside `alone`, as in a task of `over_ranges`, so that nothing nests.
+        At least 1; 1 inside `alone`, as in a task of `parallel_for`, so that nothing nests.
     """
     if getattr(_thread_state, "task", False):
         return 1
@@ -102,7 +102,7 @@ def parallel_for(
 def start_parallel_for(
     kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
 ) -> Callable[[], None]:
-    """Have other threads start with what `over_ranges` does; the function returned helps them to the end.
+    """Have other threads start with what `parallel_for` does; the function returned helps them to the end.
 
     Without other threads nothing is done before that.
     """

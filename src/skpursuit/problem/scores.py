@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.finite import NonFiniteError, kth_largest
+from skpursuit.numerics.float_range import NonFiniteError, kth_largest
 
 
 class Score(Protocol):
@@ -57,9 +57,10 @@ class GroupNorm:
         if not np.isfinite(top).all():
             top = np.abs(g).sum(axis=1)
             return top
-        scaled = g / np.where(top > 0, top, 1.0)[:, None]
-        squares: Floats = np.einsum("jm,jm->j", scaled, scaled)
-        return top * np.sqrt(squares)
+        power = np.frexp(top)[1]  # dividing by powers of two rounds nothing, so that ties stay ties
+        scaled = np.ldexp(g, -power[:, None])
+        norms: Floats = np.ldexp(np.sqrt(np.einsum("jm,jm->j", scaled, scaled)), power)
+        return norms
 
     def error(self, bound: Floats) -> Floats:
         return self.of(bound)
@@ -68,7 +69,7 @@ class GroupNorm:
 def top_k(scores: Floats, k: int) -> Indices:
     """Indices of the k largest scores, best first, ties to the lowest index; -inf is never chosen.
 
-    Raises `NotFinite` where a score is NaN.
+    Raises `NonFiniteError` where a score is NaN.
     """
     if k == 1 and len(scores):
         best = int(np.argmax(scores))  # the first NaN, if there is one

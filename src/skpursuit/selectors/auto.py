@@ -29,7 +29,7 @@ class Auto(Selector):
     Parameters
     ----------
     heuristic : bool
-        Whether answers that prove nothing (sketch) may be picked too.
+        Whether answers that prove nothing (quantized) may be picked too.
     """
 
     heuristic: bool = False

@@ -2,8 +2,8 @@
 
 A solver asks which entries of X^T r are largest (`Query`) and gets columns (`Selection`, both in `query.py`).
 Between the two lies a selector, bound to a design and to what the solver expects: `selector.bind(design,
-expect)` makes codes, layouts and stores of column sums, and gives a `Bound` that answers query after query.
-How estimates become decisions is in `settle.py`.
+expect)` makes codes, layouts and stores of column sums, and gives a `BoundSelector` that answers query after
+query. How estimates become decisions is in `resolve_top_k.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Selector(ABC):
     def select(self, design: Design, query: Query) -> Selection:
         """Answer a single query, on an X that is what it was when the design was made.
 
-        Raises `NotFinite` where there is no answer because r or the column norms are not finite.
+        Raises `NonFiniteError` where there is no answer because r or the column norms are not finite.
         """
         design.store.check_unchanged()
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
@@ -64,7 +64,7 @@ class Selector(ABC):
     def find(self, design: Design, query: Query) -> Selection:
         """Find the top entries; reading is counted by the design.
 
-        Scores that are NaN may raise `NotFinite`; an answer that is not finite is not used.
+        Scores that are NaN may raise `NonFiniteError`; an answer that is not finite is not used.
         """
 
     def accepts_memory(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
@@ -124,7 +124,7 @@ class BoundSelector:
     def select(self, query: Query, memory: Memory | None = None) -> Selection:
         """Answer one query, a single one if no memory is given, and say what was read.
 
-        Raises `NotFinite` where numbers left the float range on the way.
+        Raises `NonFiniteError` where numbers left the float range on the way.
         """
         reads = self.design.reads
         entries, nbytes = reads.entries, reads.bytes

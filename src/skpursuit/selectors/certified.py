@@ -1,9 +1,9 @@
 """Certified selection: the answer of exact selection, proven, from one byte an entry.
 
 Codes of X give an estimate of X^T r with an interval for every column. Columns whose interval lies below the
-best lower end cannot win; usually one is left, else the few that are left are computed exactly (`settle`).
-For least squares several steps are guessed and proven together (`speculation.py`), so that the codes are read
-once for all of them.
+best lower end cannot win; usually one is left, else the few that are left are computed exactly
+(`resolve_top_k`). For least squares several steps are guessed and proven together (`speculation.py`), so that
+the codes are read once for all of them.
 """
 
 from __future__ import annotations

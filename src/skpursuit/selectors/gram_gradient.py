@@ -19,7 +19,8 @@ from skpursuit.data.design import Design
 from skpursuit.data.gram_columns import gram_column, gram_matrix
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.error_bounds import EPS, Estimate, outer_error_bound
+from skpursuit.numerics.error_bounds import Estimate, outer_error_bound
+from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.problem.scores import Score, top_k
 from skpursuit.problem.state import State
@@ -48,7 +49,7 @@ class GramGradient:
     design : Design
     y : ndarray of shape (n,) or (n, m)
     roundings : int, optional
-        As in `Expect`.
+        As in `Workload`.
     whole : bool
         Whether X^T X is formed at once.
     """

@@ -1,6 +1,6 @@
 """Questions to selectors and their answers.
 
-Before a run a solver tells what it expects to ask (`Expect`). At every step it asks which entries of X^T r
+Before a run a solver tells what it expects to ask (`Workload`). At every step it asks which entries of X^T r
 are largest (`Query`) and gets columns (`Selection`), with what was read and what the answer is worth. All
 three are values without functions in them: what a selector has to remember goes into the answer (`Memory`)
 and comes back with the next question, so that a run can be saved and resumed between any two steps.

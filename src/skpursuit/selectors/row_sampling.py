@@ -20,7 +20,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.parameters import check_instance
 from skpursuit.problem.scores import top_k
 from skpursuit.selectors.base import BoundSelector, Round, Selector

@@ -11,11 +11,11 @@ round begins behind it.
 
 The solver knows nothing of this. It asks step by step, and is answered from the path as long as its residual
 is that of the path. The two are computed in different ways and differ by rounding. So every proof holds for
-all residuals within a small distance of the path's (`Path.reach`), and the distance of the solver's is
-measured at each step. Whatever may win at a step goes to `settle` with its bounds: close decisions are made
-by products in a fixed order, as everywhere. A path is no memory of the state; after a checkpoint it is made
-again. Where one byte proves little, as in steps in the noise of tall X, rounds go on with both bytes of the
-codes. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
+all residuals within a small distance of the path's (`VerifiedSteps.reach`), and the distance of the solver's
+is measured at each step. Whatever may win at a step goes to `resolve_top_k` with its bounds: close decisions
+are made by products in a fixed order, as everywhere. A path is no memory of the state; after a checkpoint it
+is made again. Where one byte proves little, as in steps in the noise of tall X, rounds go on with both bytes
+of the codes. Where guesses are poor, rounds end after few steps, and the selector goes on in its other way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from skpursuit.data.codes.coded_matrix import PathProducts
 from skpursuit.data.codes.view_codes import F32_SAFE_NORMS
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.error_bounds import EPS, Estimate
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm, safe_norms
 from skpursuit.numerics.tuning import (
     GUESS_POOL,

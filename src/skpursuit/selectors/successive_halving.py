@@ -20,7 +20,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.finite import kth_largest
+from skpursuit.numerics.float_range import kth_largest
 from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.scores import top_k, top_k_by_index

@@ -1,9 +1,9 @@
 """The one way from an estimate of X^T r to a decision.
 
 Most selectors begin with an estimate, from codes, partial sums or BLAS. Whatever its precision, it comes with
-a bound on its error, and `settle` turns it into the exact answer: columns that the bounds cannot tell apart
-are computed by products in a fixed order, so that equal columns tie and the lowest index wins, whatever BLAS
-made of them. No other code decides.
+a bound on its error, and `resolve_top_k` turns it into the exact answer: columns that the bounds cannot tell
+apart are computed by products in a fixed order, so that equal columns tie and the lowest index wins, whatever
+BLAS made of them. No other code decides.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.error_bounds import EPS, Estimate
-from skpursuit.numerics.finite import NonFiniteError, kth_largest
+from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.numerics.float_range import EPS, NonFiniteError, kth_largest
 from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import MAX_EXACT_CANDIDATES, SECOND_BYTE_CANDIDATES
 from skpursuit.problem.scores import top_k

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.parameters import check_count, check_flag, check_indices, check_nonnegative
 from skpursuit.problem import default_sparsity as sparsity
@@ -24,7 +25,6 @@ from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Workload
 
-EPS = float(np.finfo(np.float64).eps)
 NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
     **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_nonnegative),

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.sums import fixed_order_vdot
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_nonnegative
 from skpursuit.problem.constraint_sets import SET_METHODS, ConvexSet, L1Ball

@@ -17,12 +17,11 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import EPS, NonFiniteError
 from skpursuit.numerics.sums import fixed_order_vdot, safe_norm
 from skpursuit.problem.constraint_sets import ConvexSet
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
-from skpursuit.solvers.base import EPS
 
 ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
 WEIGHT_TOL = 1e-12

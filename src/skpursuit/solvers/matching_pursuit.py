@@ -62,9 +62,9 @@ class OMP(Solver):
         column of a design. It shrinks coefficients while columns are chosen and in the result.
     swaps : bool
         At the end exchange columns of the model for others, the best pair first, while the objective falls;
-        `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of sizes that
-        an estimator takes from one run has exchanged models too, and a smaller one need not be part of a
-        larger one.
+        `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of
+        sizes that an estimator takes from one run has exchanged models too, and a smaller one need not be
+        part of a larger one.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def has_nonzero_gradient(design: Design, r: Floats, answer: Selection) -> bool:
 def after_rejection(problem: Problem, before: State, after: State, select: SelectionOracle) -> State:
     """The state after a column was rejected; each time a few were in a row, all that depend go with it.
 
-    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
+    Memory of the state: `after_rejection`, their number so far. It is forgotten when a column is added.
     """
     count = int(np.asarray(before.memory.get("rejected", 0))) + 1
     if count >= MAX_REJECTIONS:

@@ -1,6 +1,6 @@
 """The panels of codes of X, of one byte or two: products of decoded columns, summed and joined over tiles.
 
-`PanelCodes` is to panels what the store is to X: one `PanelTile` for each tile, products, estimates and
+`CodedMatrix` is to panels what the store is to X: one `CodedTile` for each tile, products, estimates and
 bounds summed over row edges and joined over column edges; losses and factors of several tiles join by
 Cauchy-Schwarz. It belongs to X itself, so one copy serves every view.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import residual_norms
-from skpursuit.numerics.sums import EPS
+from skpursuit.numerics.float_range import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import PathState
@@ -136,7 +136,7 @@ class CodedMatrix:
         return out
 
     def estimate(self, u: Floats, fine: bool = False, cols: Indices | None = None) -> ValueAndBound:
-        """X^T u or its entries at `cols`, with bounds; see `PanelTile.estimate`."""
+        """X^T u or its entries at `cols`, with bounds; see `CodedTile.estimate`."""
         if self.store.is_one_tile:
             return self.only.estimate(u, fine, cols)
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
@@ -163,7 +163,7 @@ class CodedMatrix:
     def start_path_product(
         self, R: Floats, before: PathState | None, dtype: Any, fine: bool = False
     ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], PathState | None]]]:
-        """Products of the decoded columns with the rows of R; see `PanelTile.following`."""
+        """Products of the decoded columns with the rows of R; see `CodedTile.following`."""
         if self.store.is_one_tile:
             return self.only.start_path_product(R, before, dtype, fine)
         cuts: list[list[Any]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows

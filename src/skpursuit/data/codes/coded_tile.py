@@ -1,12 +1,12 @@
 """Codes of one or two bytes of a dense tile, for products with all of its columns at once, with a proof.
 
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
-for products of bytes want them (`kernels/panels.py`), so a vector that is multiplied becomes bytes too
+for products of bytes want them (`kernels/code_encode.py`), so a vector that is multiplied becomes bytes too
 (`kernels/products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of the
 first: where one byte leaves many columns, products of both are added.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
-each block (`PanelTile.block_errors`). That of the product is relative to the norm of the decoded column. With
+each block (`CodedTile.block_errors`). That of the product is relative to the norm of the decoded column. With
 a vector w that consists of cuts, a sum over a block is an integer below 2**24, so it is exact, also in
 float32; its products with unit and scale, and their sum over B blocks, round by 2**-24 each:
 
@@ -44,7 +44,7 @@ SLAB = 4 * PANEL_COLUMNS  # ranges of columns given to a thread start at multipl
 
 
 class QuantizedVectors(NamedTuple):
-    """Vectors as bytes, and what is known of them; see `kernels.cut_vectors`.
+    """Vectors as bytes, and what is known of them; see `kernels.quantize_vectors`.
 
     Attributes
     ----------
@@ -84,9 +84,9 @@ class TilePathProducts(NamedTuple):
     Attributes
     ----------
     g : (vectors, columns)
-    loss : (vectors, 2), to be multiplied by `PanelTile.factors`
+    loss : (vectors, 2), to be multiplied by `CodedTile.factors`
     norms : (vectors, blocks), norms of the vectors in blocks of rows; their products with
-        `PanelTile.block_errors`, added up in any order, bound what the codes lose
+        `CodedTile.block_errors`, added up in any order, bound what the codes lose
     represented : function of t that gives what to go on from after vector t
     """
 
@@ -268,8 +268,8 @@ class CodedTile:
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
-        Vectors and columns are of ordinary size (`codes.ORDINARY`). Columns are decoded by both bytes where
-        `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in `cut`.
+        Vectors and columns are of ordinary size (`codes.F32_SAFE_NORMS`). Columns are decoded by both bytes
+        where `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in `cut`.
         """
         (n, d), first = self.shape, int(before is None)
         start = PathState(np.zeros(n), np.empty(0), 0.0) if before is None else before

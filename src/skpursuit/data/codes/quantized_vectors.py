@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from skpursuit.kernels.code_encode import BLOCK_ROWS
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.error_bounds import guard_underflow
-from skpursuit.numerics.finite import NonFiniteError
+from skpursuit.numerics.float_range import NonFiniteError
 
 SLACK_UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 SQRT_BLOCK_ROWS = BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm

@@ -15,7 +15,7 @@ from skpursuit.data.codes.coded_matrix import CodedMatrix, PathProducts, ValueAn
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import sum_error_bound
-from skpursuit.numerics.sums import EPS
+from skpursuit.numerics.float_range import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import PathState
@@ -77,7 +77,8 @@ class ViewCodes:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `Followed`. Norms of R should be within `ORDINARY`, or zero. `fine` decodes by both bytes.
+        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `fine` decodes by
+        both bytes.
         """
         self.design.reads.add(*self.panels.costs[second_byte])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
@@ -112,7 +113,7 @@ class ViewCodes:
         return self.panels.transform.fine
 
     def block_errors(self, second_byte: bool) -> Floats:
-        """(blocks, columns), for `Followed.norms`. Blocks are those of X, 512 rows or fewer."""
+        """(blocks, columns), for `PathProducts.norms`. Blocks are those of X, 512 rows or fewer."""
         return self.view.bound_per_scale(self.panels.block_errors[int(second_byte)].T).T
 
     @property

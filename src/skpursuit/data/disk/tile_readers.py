@@ -1,8 +1,8 @@
 """How tiles are loaded from files: small values that say which bytes they are, and the reading of these.
 
-A `FileArray` is a dense array in a file, as the header of a `.npy` file or a memory map describes it. A
-`Recipe` is a tile made of parts of such arrays. Files are read by `preadv` into buffers that are used again
-(`CountedFile`), and never mapped: a mapped file that is cut short kills the process, its pages count as
+A `RawFileArray` is a dense array in a file, as the header of a `.npy` file or a memory map describes it. A
+`TileReader` is a tile made of parts of such arrays. Files are read by `preadv` into buffers that are used
+again (`CountedFile`), and never mapped: a mapped file that is cut short kills the process, its pages count as
 memory of the process, and nobody counts what is read of it. A file is opened for each tile, and its size and
 time of change are compared with what they were, so that a file that changed in between is noticed.
 """
@@ -93,7 +93,7 @@ class DiskArray(ABC):
     def read(
         self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
     ) -> None:
-        """Copy a rectangle into an array of any layout and float dtype; `Stopped` once `stop` says so."""
+        """Copy a rectangle into an array of any layout and float dtype; `stop` may cancel it."""
 
 
 @dataclass(frozen=True)

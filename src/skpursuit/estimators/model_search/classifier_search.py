@@ -1,13 +1,13 @@
 """The contest of classifiers: greedy models with a ridge and boosted ones, on all folds in lock-step.
 
 At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
-a few Newton steps from the last model fit all coefficients (`fit/descent.py`; by conjugate gradients where X
-is sparse or columns are many). Ridges are searched from 0.1 towards smaller ones while the held-out loss
-falls. A fit on all rows takes the same number of Newton steps at the same sizes: a model that is fitted more
-closely than those of the folds predicts worse. Boosting moves one coefficient at a time, by a fifth of the
-step that a bound on the curvature allows: it shrinks as an l1 penalty does, and wins where a signal is weak
-or has many columns and few rows. It goes on among the likely columns for longer and longer before it looks at
-all of them again, which hardly changes its way.
+a few Newton steps from the last model fit all coefficients (`fit/newton_loop.py`; by conjugate gradients
+where X is sparse or columns are many). Ridges are searched from 0.1 towards smaller ones while the held-out
+loss falls. A fit on all rows takes the same number of Newton steps at the same sizes: a model that is fitted
+more closely than those of the folds predicts worse. Boosting moves one coefficient at a time, by a fifth of
+the step that a bound on the curvature allows: it shrinks as an l1 penalty does, and wins where a signal is
+weak or has many columns and few rows. It goes on among the likely columns for longer and longer before it
+looks at all of them again, which hardly changes its way.
 
 Two classes are one problem. One-vs-rest is one problem for each class; these share size and ridge but not
 their columns, unless "ovr_shared" makes them one problem of several outputs. Multinomial classes are one

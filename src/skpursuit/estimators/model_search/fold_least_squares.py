@@ -1,10 +1,10 @@
 """Least squares on all folds at once: what the families of models need to know of X and y.
 
 Columns of X are centred and scaled over all rows; each fold then centres them again by its own training rows,
-in formulas. `GramFolds` keeps the Gram matrix of every fold's training and test rows. One pass over X gives
-those of the test rows, and the training ones by subtraction; they give the held-out error of any model
-without X. Where X is wide `ColumnFolds` keeps a scaled copy of X and the Gram columns that were asked for:
-those of all folds come from one product.
+in formulas. `GramLeastSquares` keeps the Gram matrix of every fold's training and test rows. One pass over X
+gives those of the test rows, and the training ones by subtraction; they give the held-out error of any model
+without X. Where X is wide `ColumnLeastSquares` keeps a scaled copy of X and the Gram columns that were asked
+for: those of all folds come from one product.
 
 Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support` (F, k) and `coef` (F, k, m).
 """

@@ -5,7 +5,7 @@ mean loss alone is a poor judge of different families: where a signal is weak it
 by luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
 neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
 in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
-Whether there is anything to predict is for `relation.py` to say.
+Whether there is anything to predict is for `permutation_test.py` to say.
 
 `ScaledData` are the data as all arenas see them: X as it was given, and what centres and divides its columns.
 """

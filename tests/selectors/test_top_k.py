@@ -7,6 +7,7 @@ import pytest
 
 from skpursuit import Certified, Exact, Gram, as_design
 from skpursuit.numerics.error_bounds import Estimate
+from skpursuit.problem.scores import top_k
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
 from ..support.asking import Absolute, GroupNorm, Signed, ask, query_of, random_question
@@ -69,3 +70,11 @@ def test_gram_selection_answers_for_a_batch_from_its_rows():
     answer = ask(Gram(), design, r, k=2)
     assert answer.indices.tolist() == ask(Exact(), X, r, k=2).indices.tolist()
     assert reads(design).entries - before == 3 * 20
+
+
+def test_equal_norms_of_groups_are_ties_whatever_their_entries():
+    """Whole numbers have exact squares: 1 4 8, 4 4 7 and 9 0 0 all have norm 9."""
+    g = np.array([[0.0, 9.0, 0.0], [1.0, 4.0, 8.0], [4.0, 4.0, 7.0], [8.0, 4.0, 1.0]])
+    for size in (1.0, 3.0, 2.0**300):
+        assert np.ptp(GroupNorm().of(g * size)) == 0.0
+        assert top_k(GroupNorm().of(g * size), 2).tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""The sketch finds what matters and calls it a guess; auto picks among exact ones and explains itself."""
+"""Quantized selection finds what matters and calls it a guess; auto picks among exact ones."""
 
 import contextlib
 import sys
@@ -30,22 +30,22 @@ from ..support.data import memory_estimate, view
 from ..support.process import run_code
 
 
-def test_sketch_finds_the_atoms_and_reads_little():
+def test_quantized_finds_the_atoms_and_reads_little():
     X, y, _ = datasets.make_sparse_signal(1000, 2000, 20, random_state=0)
     exact = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
-    sketch = minimize(X, y, OMP(n_nonzero_coefs=20), "quantized")
-    assert len(set(exact.support) & set(sketch.support)) >= 19
-    assert {record.certificate for record in sketch.history} == {"heuristic"}
-    assert sum(record.bytes_read for record in sketch.history) <= 0.6 * X.nbytes
+    quantized = minimize(X, y, OMP(n_nonzero_coefs=20), "quantized")
+    assert len(set(exact.support) & set(quantized.support)) >= 19
+    assert {record.certificate for record in quantized.history} == {"heuristic"}
+    assert sum(record.bytes_read for record in quantized.history) <= 0.6 * X.nbytes
 
 
-def test_sketch_on_sparse_views_targets_and_bad_arguments():
+def test_quantized_on_sparse_views_targets_and_bad_arguments():
     rng = np.random.default_rng(1)
     X, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
     assert len(minimize(sp.csr_array(X), Y[:, 0], OMP(n_nonzero_coefs=3), "quantized").support) == 3
     exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
-    sketch = minimize(X, Y, OMP(n_nonzero_coefs=3), "quantized", sample_weight=np.arange(60.0))
-    assert exact.support.tolist() == sketch.support.tolist()  # 40 columns: all are computed exactly
+    quantized = minimize(X, Y, OMP(n_nonzero_coefs=3), "quantized", sample_weight=np.arange(60.0))
+    assert exact.support.tolist() == quantized.support.tolist()  # 40 columns: all are computed exactly
     with pytest.raises(ValueError, match="must be"):
         Quantized(max_recomputed=0)
 
@@ -58,7 +58,7 @@ def planted(n, d, seed):
     return X, r, move * np.linalg.norm(r) / np.linalg.norm(move)
 
 
-def test_sketch_looks_at_all_columns_only_when_the_residual_has_changed():
+def test_quantized_looks_at_all_columns_only_when_the_residual_has_changed():
     n, d = 256, 2000
     X, r, move = planted(n, d, 3)
     design, selector = as_design(X), Quantized(max_recomputed=40)
@@ -75,7 +75,7 @@ def test_sketch_looks_at_all_columns_only_when_the_residual_has_changed():
     assert beyond.indices.tolist() == ask(Exact(), design, r, exclude=taken).indices.tolist()
 
 
-def test_sketch_keeps_its_look_for_targets_and_views():
+def test_quantized_keeps_its_look_for_targets_and_views():
     X, r, move = planted(300, 3000, 6)
     rng = np.random.default_rng(6)
     R, score = np.stack([r, rng.standard_normal(300)], axis=1), GroupNorm()
@@ -93,7 +93,7 @@ def test_sketch_keeps_its_look_for_targets_and_views():
             assert set(answer.indices) == set(ask(Exact(), design, later).indices)
 
 
-def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest():
+def test_matching_pursuit_with_a_quantized_goes_on_where_the_residual_comes_to_rest():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 500))
     y = X[:, :150] @ (0.05 * rng.standard_normal(150)) + rng.standard_normal(600)
@@ -105,7 +105,7 @@ def test_matching_pursuit_with_a_sketch_goes_on_where_the_residual_comes_to_rest
     assert sum(record.entries_read < X.size for record in result.history) > 150
 
 
-def test_sketch_never_chooses_what_is_excluded():
+def test_quantized_never_chooses_what_is_excluded():
     rng = np.random.default_rng(4)
     X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
     design, selector = as_design(X), Quantized(max_recomputed=5)
@@ -120,7 +120,7 @@ def test_sketch_never_chooses_what_is_excluded():
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
-def test_sketch_resumes_with_its_guesses_or_its_look(tmp_path, loss):
+def test_quantized_resumes_with_its_guesses_or_its_look(tmp_path, loss):
     X, y, _ = datasets.make_sparse_signal(400, 3000, 15, random_state=1)
     given = {"solver": OMP(n_nonzero_coefs=15), "selector": Quantized(max_recomputed=50), "loss": loss}
     whole = minimize(X, y, **given)
@@ -136,7 +136,7 @@ def test_sketch_resumes_with_its_guesses_or_its_look(tmp_path, loss):
 
 
 @pytest.mark.filterwarnings("error")
-def test_sketch_is_silent_on_very_large_numbers():
+def test_quantized_is_silent_on_very_large_numbers():
     X, y, _ = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
     plain = minimize(X, y, OMP(n_nonzero_coefs=5), "quantized")
     large = minimize(X * 1e90, y * 1e90, OMP(n_nonzero_coefs=5), "quantized")

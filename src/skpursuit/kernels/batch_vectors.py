@@ -1,0 +1,260 @@
+# mypy: disable-error-code="no-untyped-def"
+"""Vector loops of the batched coder (see `batch`), spelled out for LLVM.
+
+They use no instruction of a particular processor. Columns are atoms. They come in tiles of 8 vectors of 16
+float32 numbers; the orthogonal rows P lie tile by tile, ``P[tile, step, column]``, so that a step reads
+contiguous memory. All buffers begin at a cache line: vectors that straddle lines cost twice as much.
+
+The score of an atom is |c| (OMP), c (POSITIVE), or (|c| + doubt)^2 / (den - spread) (GAIN), a bound from
+above that includes rounding. The largest score in each lane of a tile is its *peak*.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from skpursuit.kernels.batch_types import AHEAD, GAIN, LANES, OMP, TILE, VECTORS
+from skpursuit.kernels.llvm import emit_load, reduce_lanes
+
+PART = 4  # vectors of a tile that are done at a time for rows ahead
+
+I64, I32, I16 = ir.IntType(64), ir.IntType(32), ir.IntType(16)
+SINGLE, WHOLE = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(I32, LANES)
+FUSED = ("contract",)
+
+
+def _data(context, builder, signature, args):
+    """Pointers of the arrays among the arguments, members of tuples, and other arguments as they are."""
+    out = []
+    for kind, value in zip(signature, args):
+        if isinstance(kind, types.BaseTuple):
+            out.append(_data(context, builder, kind.types, cgutils.unpack_tuple(builder, value)))
+        elif isinstance(kind, types.Array):
+            out.append(context.make_array(kind)(context, builder, value).data)
+        else:
+            out.append(value)
+    return out
+
+
+def _store(b, value, base, at):
+    b.store(value, b.bitcast(b.gep(base, [at]), value.type.as_pointer()), align=4)
+
+
+def _splat(b, one):
+    lane = b.insert_element(ir.Constant(SINGLE, ir.Undefined), one, I32(0))
+    return b.shuffle_vector(lane, lane, ir.Constant(WHOLE, [0] * LANES))
+
+
+def _all(value):
+    return ir.Constant(SINGLE, [value] * LANES)
+
+
+def _absolute(b, v):
+    return b.bitcast(b.and_(b.bitcast(v, WHOLE), ir.Constant(WHOLE, [0x7FFFFFFF] * LANES)), SINGLE)
+
+
+def _larger(b, x, y):
+    return b.select(b.fcmp_ordered(">", x, y), x, y)
+
+
+def _less(b, total, x, y):
+    """``total - x * y`` in one instruction where there is one."""
+    return b.fsub(total, b.fmul(x, y, flags=FUSED), flags=FUSED)
+
+
+def _call(b, name, out, *args):
+    kind = ir.FunctionType(out, [a.type for a in args])
+    return b.call(cgutils.get_or_insert_function(b.module, kind, name), args)
+
+
+def _offsets(b, base, count=VECTORS):
+    return [b.add(base, I64(LANES * u)) for u in range(count)]
+
+
+def _ratio(b, c, den, slack):
+    """Numerator and denominator of the score of GAIN."""
+    top = b.fadd(_absolute(b, c), slack[0])
+    return b.fmul(top, top), _larger(b, b.fsub(den, slack[1]), _all(1e-30))
+
+
+def _peak(b, c, den, slack, mode):
+    """Largest score in each lane; ratios are compared crosswise, so that a tile needs one division."""
+    if mode == GAIN:
+        parts = [_ratio(b, v, w, slack) for v, w in zip(c, den)]
+    else:
+        parts = [_absolute(b, v) if mode == OMP else v for v in c]
+    while len(parts) > 1:
+        pairs = list(zip(parts[::2], parts[1::2]))
+        if mode == GAIN:
+            wins = [b.fcmp_ordered(">", b.fmul(x[0], y[1]), b.fmul(y[0], x[1])) for x, y in pairs]
+            parts = [tuple(b.select(w, p, q) for p, q in zip(x, y)) for w, (x, y) in zip(wins, pairs)]
+        else:
+            parts = [_larger(b, x, y) for x, y in pairs]
+    return b.fdiv(*parts[0]) if mode == GAIN else parts[0]
+
+
+@intrinsic(prefer_literal=True)
+def find_peaks(_context, c, den, peaks, slack, tiles, mode):
+    """Peaks of all tiles; ``slack`` is (doubt, spread)."""
+    kind = mode.literal_value
+
+    def codegen(context, b, signature, args):
+        c, den, peaks, slack, tiles, _ = _data(context, b, signature.args, args)
+        slack = [_splat(b, x) for x in slack]
+        with cgutils.for_range(b, tiles) as loop:
+            places = _offsets(b, b.mul(loop.index, I64(TILE)))
+            v = [emit_load(b, c, p, SINGLE) for p in places]
+            w = [emit_load(b, den, p, SINGLE) for p in places] if kind == GAIN else None
+            _store(b, _peak(b, v, w, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
+        return context.get_dummy_value()
+
+    return types.void(c, den, peaks, slack, tiles, mode), codegen
+
+
+@intrinsic(prefer_literal=True)
+def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
+    """Append an orthogonal row to P: ``p_t = (source - sum_{first <= i < t} P_i[j] P_i) * inverse``.
+
+    With it ``c -= alpha p_t``, ``den -= p_t^2`` (GAIN) and the peaks. ``sizes`` is (where the source row
+    begins, distance of its tiles, first, t, room for steps in P, place of P_0[j], number of tiles), and
+    ``numbers`` is (inverse, alpha, doubt, spread).
+    """
+    kind = mode.literal_value
+
+    def codegen(context, b, signature, args):
+        source, P, c, den, peaks, sizes, numbers, _ = _data(context, b, signature.args, args)
+        begin, apart, first, t, room, place, tiles = sizes
+        source, own = b.gep(source, [begin]), b.gep(P, [place])
+        inverse, alpha, *slack = [_splat(b, x) for x in numbers]
+        sums = [cgutils.alloca_once(b, SINGLE) for _ in range(VECTORS)]
+        with cgutils.for_range(b, tiles) as loop:
+            base = b.mul(loop.index, I64(TILE))
+            rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
+            for total, at in zip(sums, _offsets(b, b.mul(loop.index, apart))):
+                b.store(emit_load(b, source, at, SINGLE), total)
+            with cgutils.for_range_slice(b, first, t, I64(1)) as (i, _):
+                step = b.mul(i, I64(TILE))
+                factor = _splat(b, b.load(b.gep(own, [step])))
+                for total, at in zip(sums, _offsets(b, step)):
+                    b.store(_less(b, b.load(total), factor, emit_load(b, rows, at, SINGLE)), total)
+            new, left = [], []
+            for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
+                p = b.fmul(b.load(total), inverse)
+                _store(b, p, rows, at)
+                new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
+                _store(b, new[-1], c, column)
+                if kind == GAIN:
+                    left.append(_less(b, emit_load(b, den, column, SINGLE), p, p))
+                    _store(b, left[-1], den, column)
+            _store(b, _peak(b, new, left, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
+        return context.get_dummy_value()
+
+    return types.void(source, rows, c, den, peaks, sizes, numbers, mode), codegen
+
+
+def _top(b, peaks, tiles):
+    """Largest peak, at least 0."""
+    top = cgutils.alloca_once_value(b, _all(0.0))
+    with cgutils.for_range(b, tiles) as loop:
+        b.store(_larger(b, emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), b.load(top)), top)
+    return reduce_lanes(b, b.load(top), lambda x, y: _larger(b, x, y))
+
+
+@intrinsic(prefer_literal=True)
+def locate(_context, c, den, peaks, slack, tiles, margins, mode):
+    """Index of the largest score; its complement if another one is within ``margins`` of it.
+
+    ``margins`` is (absolute, relative). Both questions are answered by counting scores above one bound, first
+    among the peaks and then in one tile, without branches.
+    """
+    kind = mode.literal_value
+
+    def codegen(context, b, signature, args):
+        c, den, peaks, slack, tiles, margins, _ = _data(context, b, signature.args, args)
+        slack = [_splat(b, x) for x in slack]
+        top = _top(b, peaks, tiles)
+        low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
+        above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
+        low = _splat(b, low)
+        count, where = cgutils.alloca_once_value(b, I64(0)), cgutils.alloca_once_value(b, I64(0))
+        with cgutils.for_range(b, tiles) as loop:
+            hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
+            bits = b.bitcast(hit, I16)
+            b.store(b.add(b.load(count), b.zext(_call(b, "llvm.ctpop.i16", I16, bits), I64)), count)
+            b.store(b.select(b.icmp_unsigned("!=", bits, I16(0)), loop.index, b.load(where)), where)
+        base, words = b.mul(b.load(where), I64(TILE)), [I64(0), I64(0)]
+        for u, place in enumerate(_offsets(b, base)):
+            v = emit_load(b, c, place, SINGLE)
+            if kind == GAIN:
+                above_den = _ratio(b, v, emit_load(b, den, place, SINGLE), slack)
+                hit = b.fcmp_ordered(">=", above_den[0], b.fmul(low, above_den[1]))
+            else:
+                hit = b.fcmp_ordered(">=", _absolute(b, v) if kind == OMP else v, low)
+            bits = b.shl(b.zext(b.bitcast(hit, I16), I64), I64(LANES * (u % 4)))
+            words[u // 4] = b.or_(words[u // 4], bits)
+        empty = b.icmp_unsigned("==", words[0], I64(0))
+        word, offset = b.select(empty, words[1], words[0]), b.select(empty, I64(64), I64(0))
+        total = b.add(*(_call(b, "llvm.ctpop.i64", I64, word) for word in words))
+        sole = b.icmp_signed("==", b.add(b.load(count), total), I64(2))
+        j = b.add(b.add(base, offset), _call(b, "llvm.cttz.i64", I64, word, ir.IntType(1)(0)))
+        return b.select(b.and_(sole, above), j, b.xor(j, I64(-1)))
+
+    return types.intp(c, den, peaks, slack, tiles, margins, mode), codegen
+
+
+@intrinsic
+def top_peak(_context, peaks, tiles):
+    """Index of one of the largest peaks."""
+
+    def codegen(context, b, signature, args):
+        peaks, tiles = _data(context, b, signature.args, args)
+        most, where = _splat(b, _top(b, peaks, tiles)), cgutils.alloca_once_value(b, I64(0))
+        with cgutils.for_range(b, tiles) as loop:
+            at = b.mul(loop.index, I64(LANES))
+            bits = b.zext(b.bitcast(b.fcmp_ordered("==", emit_load(b, peaks, at, SINGLE), most), I16), I64)
+            lane = b.add(at, _call(b, "llvm.cttz.i64", I64, bits, ir.IntType(1)(0)))
+            b.store(b.select(b.icmp_unsigned("!=", bits, I64(0)), lane, b.load(where)), where)
+        return b.load(where)
+
+    return types.intp(peaks, types.intp), codegen
+
+
+@intrinsic
+def orthogonalise(_context, gram, picks, rows, out, sizes):
+    """``out_b = gram[picks[b]] - sum_{i < t} P_i[picks[b]] P_i`` for AHEAD rows, reading P once.
+
+    ``sizes`` is (columns of the Gram matrix, room for steps in P, t, first place in ``out``, its places,
+    number of tiles); ``out`` lies tile by tile, as P does.
+    """
+
+    def codegen(context, b, signature, args):
+        gram, picks, P, out, (width, room, t, slot, slots, tiles) = _data(context, b, signature.args, args)
+        sources, own = [], []
+        for r in range(AHEAD):
+            j = b.load(b.gep(picks, [I64(r)]))
+            tile, lane = b.udiv(j, I64(TILE)), b.urem(j, I64(TILE))
+            sources.append(b.gep(gram, [b.mul(j, width)]))
+            own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
+        sums = [[cgutils.alloca_once(b, SINGLE) for _ in range(PART)] for _ in range(AHEAD)]
+        with cgutils.for_range(b, tiles) as loop:
+            base = b.mul(loop.index, I64(TILE))
+            target = b.add(b.mul(base, slots), b.mul(slot, I64(TILE)))
+            for part in range(0, TILE, PART * LANES):
+                panel = b.gep(P, [b.add(b.mul(base, room), I64(part))])
+                for source, totals in zip(sources, sums):
+                    for total, at in zip(totals, _offsets(b, b.add(base, I64(part)), PART)):
+                        b.store(emit_load(b, source, at, SINGLE), total)
+                with cgutils.for_range(b, t) as inner:
+                    step = b.mul(inner.index, I64(TILE))
+                    p = [emit_load(b, panel, at, SINGLE) for at in _offsets(b, step, PART)]
+                    for mine, totals in zip(own, sums):
+                        factor = _splat(b, b.load(b.gep(mine, [step])))
+                        for total, v in zip(totals, p):
+                            b.store(_less(b, b.load(total), factor, v), total)
+                for r, totals in enumerate(sums):
+                    for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
+                        _store(b, b.load(total), out, at)
+        return context.get_dummy_value()
+
+    return types.void(gram, picks, rows, out, sizes), codegen
