@@ -9,7 +9,7 @@ import pytest
 
 from skpursuit import _atomic_files as _files
 from skpursuit.apps.models import model_file
-from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model, save_model
+from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model
 from skpursuit.apps.tables import (
     EncodingOptions,
     TableEncoding,
@@ -22,6 +22,10 @@ from skpursuit.apps.tables.errors import TableProblem
 
 VERSION = b'{"format": "skpursuit linear model", "format_version": %d}'
 TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
+
+
+def save_model(path, model):
+    _files.write_atomically(path, model_file.model_json(model))
 
 
 @pytest.fixture

@@ -32,9 +32,8 @@ class StudyOptions:
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
     data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
-    user_selectors: Mapping[str, str] = field(
-        default_factory=dict
-    )  # selectors of one's own: name and FILE.py:NAME
+    #: selectors of one's own: name and FILE.py:NAME
+    user_selectors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repetitions(self) -> int:

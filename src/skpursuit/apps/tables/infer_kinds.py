@@ -82,13 +82,11 @@ def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[
     """Return the kind of every column."""
     shares = {name: _shares(name, column) for name, column in raw.items()}
     decimal, day_first = _infer_locale(raw, shares, options)
-    guesses = {
-        name: ColumnInference(name, column, shares[name], decimal, day_first, options)
-        for name, column in raw.items()
-    }
-    return {
-        name: guess.target() if name == options.target else guess.kind() for name, guess in guesses.items()
-    }
+    kinds = {}
+    for name, column in raw.items():
+        guess = ColumnInference(name, column, shares[name], decimal, day_first, options)
+        kinds[name] = guess.target() if name == options.target else guess.kind()
+    return kinds
 
 
 def _shares(name: str, column: RawColumn) -> dict[str, float]:
