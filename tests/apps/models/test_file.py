@@ -13,7 +13,6 @@ from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear
 from skpursuit.apps.tables import (
     EncodingOptions,
     TableEncoding,
-    apply_encoding,
     fit_encoding,
     read_columns,
     read_table,
@@ -47,7 +46,7 @@ def saved(tmp_path, table):
 def new_table(tmp_path, model, text):
     path = tmp_path / "new.csv"
     path.write_text(text)
-    return apply_encoding(path, model.encoding)
+    return model.encoding.apply(read_columns(path))
 
 
 def test_a_model_comes_back_and_asks_only_for_the_columns_it_uses(tmp_path, saved):

@@ -121,18 +121,16 @@ def demo(shape: tuple[int, int], k: int, seed: int, png: Path, no_png: bool, out
         raise InputError(message)
     try:
         with ProgressBar(out) as bar:
-            out.echo(
-                f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n"
-            )
+            kind = f"X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread"
+            out.echo(f"OMP, {k} atoms, {kind}\n")
             timings = time_selectors(n, d, k, seed, bar)
     except MemoryError:
         raise InputError(message) from None
     cells = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
     cells += "|{certificate}"
     rows = [cells.format(**timing, k=k).split("|") for timing in timings]
-    out.echo(
-        format_table(["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"], rows)
-    )
+    heads = ["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"]
+    out.echo(format_table(heads, rows))
     out.echo(LEGEND)
     out.echo_json(timings)
     if not no_png:

@@ -221,9 +221,8 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
             what = "this is a folder" if os.path.isdir(path) else f"there is no folder {path.parent}"
             raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
         if any(_same(path, other) for other in taken):
-            raise InputError(
-                f"{path} is already an input or output of this command; choose another file ({option})"
-            )
+            problem = f"{path} is already an input or output of this command"
+            raise InputError(f"{problem}; choose another file ({option})")
         taken.append(path)
 
 
@@ -252,6 +251,5 @@ def _writing(path: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); give another file ({option})"
-        ) from None
+        problem = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(f"{problem}; give another file ({option})") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,11 +103,6 @@ class FeatureEffect:
         return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **band)
 
 
-def sorted_effects(effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
-    """Return effects, the largest first."""
-    return sorted(effects, key=lambda effect: -abs(effect.standardised))
-
-
 @dataclass(frozen=True)
 class FitReport:
     """A fitted table."""
@@ -184,9 +179,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     info |= {"held_out_score": float(score), "rare_classes": rare}
     classes = None if regression else final.classes_
     return FitReport(
-        model=linear_model(
-            table, final.coef_, final.intercept_, None if regression else labels.tolist(), info
-        ),
+        model=linear_model(table, final.coef_, final.intercept_, None if regression else labels, info),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
@@ -428,7 +421,7 @@ def _effects(
             chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
             band = {"low": float(low), "high": float(high), "chosen": chosen}
         found.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band))
-    return sorted_effects(found)
+    return sorted(found, key=lambda effect: -abs(effect.standardised))
 
 
 def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:

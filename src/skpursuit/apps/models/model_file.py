@@ -156,7 +156,7 @@ def linear_model(
     table: EncodedTable,
     coef: np.ndarray,
     intercept: np.ndarray | float,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
     info: dict[str, Any] | None = None,
 ) -> LinearModel:
     """Make a model from the coefficients (d,) or (n_outputs, d) that an estimator found on a table.

@@ -198,9 +198,8 @@ def make_text(n_documents: int, n_words: int, n_classes: int, random_state: int 
     frequencies[np.arange(n_classes)[:, None], topical] += 0.12 / 60
     frequencies /= frequencies.sum(axis=1, keepdims=True)
     X = csr_array(rng.multinomial(lengths, frequencies[y]), dtype=np.float64)
-    return TextCollection(
-        f"generated {n_documents} x {n_words}", X, y, tuple(map(str, range(1, n_classes + 1)))
-    )
+    classes = tuple(map(str, range(1, n_classes + 1)))
+    return TextCollection(f"generated {n_documents} x {n_words}", X, y, classes)
 
 
 def make_music(n_pieces: int, size: int = 1024, random_state: int = 0) -> AudioRecording:

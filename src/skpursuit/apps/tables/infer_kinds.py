@@ -342,9 +342,7 @@ def _gaps(known: np.ndarray) -> tuple[float, ...]:
             gaps = tuple(np.unique(below).tolist())
     if (top := known.max()) in GAPS_ABOVE:
         rest = known[known < top]
-        if (
-            MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
-            and MISSING_CODE_RATIO * rest.max() < top
-        ):
+        several = MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
+        if several and MISSING_CODE_RATIO * rest.max() < top:
             gaps += (float(top),)
     return gaps
