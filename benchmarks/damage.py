@@ -483,7 +483,7 @@ def run_case(form, good, answer, seed):
 
 
 def is_sentence(error, path):
-    """Whether an error is one of ours that names the file, or click's."""
+    """Whether an error is one of ours that names the file, or click's; refused numbers of X need no file."""
     import click
 
     if isinstance(error, click.ClickException):
@@ -491,8 +491,10 @@ def is_sentence(error, path):
         return str(path.parent) in error.message and (
             path.suffix != ".json" or all("; " in line for line in lines)
         )
-    named = str(path.parent) in str(error) or str(error).startswith("X contains NaN or infinity")
-    return isinstance(error, ValueError) and named
+    named = str(path.parent) in str(error) or re.match(
+        r"X contains NaN|column \d+ of X is of size", str(error)
+    )
+    return isinstance(error, ValueError) and bool(named)
 
 
 def leaves(value):

@@ -17,8 +17,8 @@ FOUND = {
 }
 
 
-#: Cases of each model and of the schema: there are many kinds of damage to JSON.
-MODEL_CASES = 40
+#: Cases of each format, and of each model and of the schema: there are many kinds of damage to JSON.
+CASES, MODEL_CASES = 16, 40
 
 
 @pytest.mark.parametrize("name", damage.FORMATS)
@@ -27,7 +27,7 @@ def test_damaged_files_are_read_right_or_refused_in_words(tmp_path, name):
     files = damage.files_below(tmp_path)
     answer = form.read()
     outcomes = set()
-    count = MODEL_CASES if form.damage else 8
+    count = MODEL_CASES if form.damage else CASES
     for case in (*range(5000, 5000 + count), *FOUND.get(name, ())):
         damage.restore(tmp_path, files)
         what, came, fault = damage.run_case(form, files[form.path], answer, case)

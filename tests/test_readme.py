@@ -54,7 +54,7 @@ def test_every_command_and_option_of_the_readme_exists():
     shell = "".join(code for kind, code in BLOCK.findall(README.read_text()) if kind == "sh")
     lines = re.findall(r"^skpursuit .*?(?=\s+#|$)", shell, re.M)
     words = [call.split() for line in lines for call in line.split(" && ")]
-    assert {"fit", "predict", "reproduce", "report", "bench"} <= {call[1] for call in words}
+    assert {"fit", "predict", "reproduce", "report"} <= {call[1] for call in words}
     for _, name, *arguments in words:
         known = {option for parameter in main.commands[name].params for option in parameter.opts}
         assert {word for word in arguments if word.startswith("-")} <= known

@@ -36,7 +36,7 @@ class RaceTrace:
         Rows read.
     scores : ndarray of shape (steps, d)
         NaN where a selector had no estimate of a column.
-    fell : ndarray of shape (d,)
+    dropped_at : ndarray of shape (d,)
         Rows read when a column was dropped; infinity for those that never were.
     rounds : list of (rows read, columns left)
         Where columns were dropped.

@@ -67,18 +67,15 @@ def workbook(folder):
     return folder / "book.xlsx"
 
 
-def on_disk(folder):
+def on_disk(folder, **odd):
     rng = np.random.default_rng(0)
-    columns = {"a": rng.normal(size=60), "word": ["x"] * 60, "price": rng.normal(size=60)}
+    columns = {"a": rng.normal(size=60), **(odd or {"word": ["x"] * 60}), "price": rng.normal(size=60)}
     pq.write_table(pa.table(columns), folder / "t.parquet")
     return folder / "t.parquet"
 
 
 def with_nulls(folder):
-    rng = np.random.default_rng(0)
-    columns = {"a": rng.normal(size=60), "b": [None, *range(59)], "price": rng.normal(size=60)}
-    pq.write_table(pa.table(columns), folder / "t.parquet")
-    return folder / "t.parquet"
+    return on_disk(folder, b=[None, *range(59)])
 
 
 def plain(folder, name="a table.csv", end="", **made):
@@ -173,25 +170,14 @@ def test_what_is_advised_can_be_pasted(tmp_path, kind, made, options):
 def test_several_problems_are_solved_one_after_the_other(tmp_path):
     arguments = ["fit", plain(tmp_path), "--target", "prise", "--drop", "siz", "--column", "twn=category"]
     done = invoke(*arguments)
-    for _ in range(3):
-        assert done.exit_code == 2
+    for left in (3, 2, 1):
+        assert (done.exit_code, len(done.output.splitlines())) == (2, left)
         done = invoke(*shlex.split(done.output.splitlines()[0].rpartition("; run: ")[2])[1:])
     assert done.exit_code == 0, done.output
 
 
 #: Options that a message may name without a command to paste, because it cannot know their value.
-UNKNOWN_VALUES = {
-    "--target",
-    "--out",
-    "--png",
-    "--report",
-    "--save-schema",
-    "--column",
-    "--format",
-    "--encoding",
-    "--memory-limit",
-    "--drop",
-}
+UNKNOWN_VALUES = {"--target", "--column", "--format", "--encoding", "--memory-limit", "--drop"}
 
 
 def test_a_message_that_names_an_option_has_a_command_or_needs_a_value():
@@ -202,24 +188,14 @@ def test_a_message_that_names_an_option_has_a_command_or_needs_a_value():
     assert len(PROBLEMS) > 40
 
 
-def test_two_problems_are_two_lines(tmp_path):
-    done = invoke("fit", table(tmp_path / "t.csv"), "--target", "prise", "--drop", "siz")
-    lines = done.output.splitlines()
-    assert len(lines) == 2
-    assert "did you mean 'price'" in lines[0]
-    assert "did you mean 'size'" in lines[1]
-
-
 def test_standard_input(tmp_path):
     content = table(tmp_path / "t.csv").read_bytes()
     done = invoke("fit", "-", "--target", "price", input=content)
     assert done.exit_code == 2
     assert done.output.strip().endswith("skpursuit fit - --target price --format csv")
     model = tmp_path / "m.json"
-    assert (
-        invoke("fit", "-", "--format", "csv", "--target", "price", "--out", model, input=content).exit_code
-        == 0
-    )
+    done = invoke("fit", "-", "--format", "csv", "--target", "price", "--out", model, input=content)
+    assert done.exit_code == 0
     assert len(invoke("predict", model, "-", "--format", "csv", input=content).stdout.splitlines()) == 61
     done = invoke("predict", model, "-", "--format", "csv", input=b"a,b\n1,2\n")
     assert done.output.startswith("Error: standard input: columns that the model needs are missing")

@@ -15,16 +15,18 @@ from skpursuit.apps.cli import main
 SMALL = ["demo", "--size", "60", "120", "-k", "3"]
 
 
-def test_a_line_per_selector():
-    done = CliRunner().invoke(main, SMALL)
+def test_a_line_per_selector_and_a_picture(tmp_path):
+    png = tmp_path / "demo.png"
+    done = CliRunner().invoke(main, [*SMALL, "--png", str(png)])
     assert done.exit_code == 0, done.output
     starts = [line.split()[0] for line in done.output.splitlines() if line.strip()]
     assert {"exact", "auto", "halving", "greedy", "reject"} <= set(starts)
     assert "What to try next" in done.output
+    assert png.read_bytes().startswith(b"\x89PNG")
 
 
 def test_json_is_json_and_exact_is_its_own_baseline():
-    done = CliRunner().invoke(main, [*SMALL, "--json"])
+    done = CliRunner().invoke(main, [*SMALL, "--no-png", "--json"])
     lines = {line["selector"]: line for line in json.loads(done.stdout)}
     assert lines["exact"]["ratio"] == 1.0
     assert lines["exact"]["same_atoms"] == 3
@@ -33,18 +35,23 @@ def test_json_is_json_and_exact_is_its_own_baseline():
 
 
 def test_quiet_prints_nothing():
-    done = CliRunner().invoke(main, [*SMALL, "--quiet"])
+    done = CliRunner().invoke(main, [*SMALL, "--no-png", "--quiet"])
     assert (done.exit_code, done.output) == (0, "")
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["demo", "--size", "9", "9", "-k", "10"], ["demo", "-k", "0"]],
+    ("arguments", "words"),
+    [
+        (["--size", "9", "9", "-k", "10"], "-k 10"),
+        (["-k", "0"], "-k"),
+        (["--png", "/nowhere/at/all.png"], "--png"),
+        (["--png", "/tmp"], "--png"),
+    ],
 )
-def test_bad_arguments_exit_with_2(arguments):
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 2
-    assert "Error:" in done.output
+def test_bad_arguments_are_refused_before_the_work(monkeypatch, arguments, words):
+    monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", lambda *_: pytest.fail("worked"))
+    done = CliRunner().invoke(main, ["demo", *arguments])
+    assert (done.exit_code, "Error:" in done.output, words in done.output) == (2, True, True)
 
 
 @pytest.mark.parametrize("size", [(50_000_000, 50_000_000), (10**20, 10**20)])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 
 from skpursuit.apps.studies.loaders import (
     DataError,
@@ -13,6 +15,8 @@ from skpursuit.apps.studies.loaders import (
     find_text,
     load_audio,
     load_text,
+    make_music,
+    make_text,
 )
 
 COUNTS = np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 0, 0, 5]])
@@ -164,3 +168,26 @@ def test_bad_sound(tmp_path, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(DataError, match=r"skpursuit\[audio\]"):
         load_audio(path)
+
+
+def test_generated_text_is_sparse_reproducible_and_learnable_but_not_trivial():
+    text = make_text(900, 3000, 4, random_state=3)
+    again = make_text(900, 3000, 4, random_state=3)
+    assert (text.X != again.X).nnz == 0
+    assert text.X.shape == (900, 3000)
+    assert set(np.unique(text.y)) == {0, 1, 2, 3}
+    assert 0.005 < text.X.nnz / (900 * 3000) < 0.05
+    X = normalize(text.X)
+    model = LogisticRegression(max_iter=200).fit(X[:600], text.y[:600])
+    assert 0.6 < model.score(X[600:], text.y[600:]) < 0.995
+
+
+def test_generated_music_is_reproducible_harmonic_and_bounded():
+    music = make_music(64, random_state=1)
+    np.testing.assert_array_equal(music.pieces, make_music(64, random_state=1).pieces)
+    assert music.pieces.shape == (64, 1024)
+    assert 0.5 < np.abs(music.pieces).max() < 1.0
+    assert np.linalg.norm(music.pieces, axis=1).min() > 0
+    power = np.sort(np.abs(np.fft.rfft(music.pieces * np.hanning(1024), axis=1)) ** 2, axis=1)[:, ::-1]
+    # Tones, not noise: 10% of the frequencies hold nearly all of the energy.
+    assert np.mean(power[:, :51].sum(axis=1) / power.sum(axis=1)) > 0.95

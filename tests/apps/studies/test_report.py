@@ -75,6 +75,13 @@ def html(tmp_path_factory):
     read = {"collection": HOSTILE, "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
     rows = [{**read, "method": method} for method in (*METHODS, HOSTILE)]
     write(folder, "text", rows, {"generated": True})
+    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "rank": 1, "read": 0.1}
+    rows = [
+        {**course, "method": method, "rows_read": rows, "left": 5, "winner": 0.5, "second": 0.1}
+        for method in ("halving", HOSTILE)
+        for rows in (1.0, 4.5, 9.0)
+    ]
+    write(folder, "race", rows)
     return render_page(folder)
 
 
@@ -84,17 +91,19 @@ def page(html):
 
 
 def test_every_figure_has_described_panels_a_caption_and_its_numbers(page):
-    assert len(page.all("figure")) == len(page.all("figcaption")) == len(page.all("details")) == 1
+    assert len(page.all("figure")) == len(page.all("figcaption")) == len(page.all("details")) == 2
     plots = [attrs for attrs in page.all("svg") if attrs.get("role") == "img"]
-    assert len(plots) == 3
+    assert len(plots) == 3 + 2
     assert sum(" against k, atoms. " in attrs["aria-label"] for attrs in plots) == 3
+    assert sum(" against rows read. " in attrs["aria-label"] for attrs in plots) == 2
     words = "".join(page.text)
     assert words.count("certified") >= 5
+    assert "halving, energy order: finds the winner, reads 10% of X" in words
 
 
 def test_rows_of_tables_are_as_wide_as_their_heads(html):
     tables = re.findall(r"<table.*?</table>", html, re.S)
-    assert len(tables) == 8
+    assert len(tables) == 1 + 2 + 3 + 1 + 1 + 1 + 1
     for table in tables:
         widths = set()
         for row in re.findall(r"<tr>.*?</tr>", table, re.S):

@@ -23,11 +23,12 @@ def toy_rows(**changes):
     return rows
 
 
-def rows_of(columns, row, **changes):
-    return columns, [{**row, "method": "exact"}, {**row, "method": "halving", **changes}]
+def two(row):
+    return [{**row, "method": method} for method in ("exact", "halving")]
 
 
-def write(folder, name, rows, columns=tuple(RESULT_COLUMNS["toy"]), settings=None):
+def write(folder, name, rows, **settings):
+    columns = tuple(RESULT_COLUMNS.get(name, RESULT_COLUMNS["toy"]))
     with ResultsFile(folder / f"{name}.jsonl", columns, settings or {"sizes": "small"}) as store:
         for i, row in enumerate(rows):
             store.append(f"c{i}", [row])
@@ -43,20 +44,10 @@ def refusal(folder):
 def test_every_study_can_be_read_and_drawn(tmp_path):
     for name in ("omp", "cosamp", "fw", "budget", "scaling"):
         write(tmp_path, name, toy_rows())
-    write(
-        tmp_path,
-        "audio",
-        rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD)[1],
-        tuple(RESULT_COLUMNS["audio"]),
-        {"recording": "Bach"},
-    )
-    write(
-        tmp_path,
-        "text",
-        rows_of(tuple(RESULT_COLUMNS["text"]), READ)[1],
-        tuple(RESULT_COLUMNS["text"]),
-        {"generated": False},
-    )
+    write(tmp_path, "audio", two(HEARD), recording="Bach")
+    write(tmp_path, "text", two(READ), generated=False)
+    course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}
+    write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}])
     page = render_page(tmp_path)
     assert "5 rows, 1 trials" in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
@@ -83,8 +74,7 @@ def test_wrong_values_are_named(tmp_path, changes):
 
 
 def test_a_collection_may_be_called_by_a_number(tmp_path):
-    rows = rows_of(tuple(RESULT_COLUMNS["text"]), {**READ, "collection": "007"})[1]
-    write(tmp_path, "text", rows, tuple(RESULT_COLUMNS["text"]), {"generated": False})
+    write(tmp_path, "text", two({**READ, "collection": "007"}), generated=False)
     assert "007: 9 training documents" in render_page(tmp_path)
 
 
@@ -121,10 +111,12 @@ def test_methods_that_are_not_known_are_shown_by_their_names(tmp_path):
     assert "<b>mine" not in page
 
 
-def test_results_of_nobody_knows_what_are_not_shown(tmp_path):
-    columns, rows = rows_of(tuple(RESULT_COLUMNS["audio"]), HEARD)
-    write(tmp_path, "audio", rows, columns)
-    assert "audio.jsonl: its settings do not say 'recording'" in refusal(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "row", "missing"), [("audio", HEARD, "recording"), ("text", READ, "generated")]
+)
+def test_results_of_nobody_knows_what_are_not_shown(tmp_path, name, row, missing):
+    write(tmp_path, name, two(row))
+    assert f"{name}.jsonl: its settings do not say '{missing}'" in refusal(tmp_path)
 
 
 def test_times_too_short_to_measure_have_no_ratio(tmp_path):

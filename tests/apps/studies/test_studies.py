@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from skpursuit import CoSaMP, as_design, datasets, minimize
 from skpursuit.apps.studies import audio, synthetic, text
 from skpursuit.apps.studies.grid import run_experiment
-from skpursuit.apps.studies.loaders import AudioRecording, DataError, TextCollection
+from skpursuit.apps.studies.loaders import AudioRecording, DataError, make_music, make_text
 from skpursuit.apps.studies.methods import (
     METHODS,
     RESULT_COLUMNS,
@@ -32,12 +31,8 @@ TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
 @pytest.fixture
 def tiny(monkeypatch):
     """Data small enough for a test."""
-    rng = np.random.default_rng(0)
-    notes = AudioRecording("tiny", np.cumsum(rng.standard_normal((24, 256)), axis=1), 8000)
-    counts, y = rng.poisson(0.1, (150, 400)).astype(float), np.arange(150) % 4
-    counts[np.arange(150)[:, None], 10 * y[:, None] + np.arange(10)] += rng.poisson(0.7, (150, 10))
-    documents = TextCollection("tiny", csr_array(counts), y, tuple("abcd"))
-    monkeypatch.setattr(text, "SIZES", (10, 50))
+    notes = make_music(24, 256, random_state=0)
+    documents = make_text(150, 400, 4, random_state=0)
     monkeypatch.setattr(audio, "recording", lambda data: notes)
     monkeypatch.setattr(text, "collections", lambda data: {"tiny": documents})
     audio.learned.cache_clear()
@@ -133,9 +128,9 @@ def test_frank_wolfe_cells(method):
 
 @pytest.mark.parametrize("method", ["exact", "halving", "stoch-3k", "grasp"])
 def test_text_cells(tiny, method):
-    (row,) = text.run_text({"collection": "tiny", "split": 0, "method": method}, "data")
+    (row,) = text.run_text({"collection": "tiny", "split": 0, "method": method})
     assert row["n_train"] == 120
-    assert row["k"] in text.SIZES
+    assert row["k"] in text.STAND_IN_SIZES
     assert 0.4 <= row["accuracy"] <= 1
     assert ("accuracy_all" in row) == (method in text.ALL_CLASSES)
     assert set(row) <= set(tuple(RESULT_COLUMNS["text"]))
@@ -152,7 +147,7 @@ def test_text_has_unit_rows_and_its_first_classes_are_positive(tiny, monkeypatch
     seen = []
     result = SimpleNamespace(coef=np.ones(400), support=np.arange(3), entries_read=1, n_iter=1)
     monkeypatch.setattr(text, "timed_fit", lambda X, y, *args, **kwargs: seen.append((X, y)) or (result, 0.1))
-    text.run_text({"collection": "tiny", "split": 0, "method": "rows"}, "data")
+    text.run_text({"collection": "tiny", "split": 0, "method": "rows"})
     X, y = seen[-1]
     train = text.splits(150, 0)[0]
     assert np.sqrt(X.multiply(X).sum(axis=1)) == pytest.approx(1.0)
@@ -217,6 +212,26 @@ def test_a_selector_of_ones_own_enters_every_study(tiny, name):
     else:
         rows = few.run({"first": 0, "count": 2, "atoms": 16})
         assert [row["method"] for row in rows] == ["exact", "halving", "LUCB"]
+
+
+def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_answer(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from skpursuit.selectors import Selector\nclass Silent(Selector):\n    def find(self, d, q): ..."
+    )
+    own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
+    experiment = STUDIES["race"](
+        StudyOptions(user_selectors=own, methods=("certified", "halving", "LUCB", "Silent"))
+    )
+    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
+    for cell in experiment.cells:
+        rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
+        assert len(rows) > 3
+        assert rows == sorted(rows, key=lambda row: row["rows_read"])
+        assert rows[-1]["rank"] == 1
+        assert rows[-1]["left"] <= rows[0]["left"] <= 60
+        assert cell["method"] == "LUCB" or rows[-1]["left"] < 10
+        assert rows[-1]["winner"] == pytest.approx(1.0, abs=0.5)
+        assert all(set(row) <= set(experiment.columns) for row in rows)
 
 
 def test_lucb_finds_what_stands_out():

@@ -13,7 +13,6 @@ from skpursuit.apps.tables import (
     RawColumn,
     TableEncoding,
     TableError,
-    apply_encoding,
     read_columns,
     read_table,
 )
@@ -260,7 +259,7 @@ def trained(tmp_path):
 
 def test_new_files_are_matched_by_name_in_any_order_others_ignored(tmp_path, trained):
     path = write(tmp_path, "new.csv", "when,z,c,x\n2001-01-01,7,1,0.5\n2002-01-01,8,b,1.5\n")
-    table = apply_encoding(path, trained)
+    table = trained.apply(read_columns(path))
     assert table.features == ("x", "c=1", "c=a", "c=b", "z")
     np.testing.assert_array_equal(table.X, [[0.5, 1, 0, 0, 7], [1.5, 0, 0, 1, 8]])
     assert table.y is None
@@ -268,10 +267,10 @@ def test_new_files_are_matched_by_name_in_any_order_others_ignored(tmp_path, tra
 
 def test_new_files_that_do_not_fit(tmp_path, trained):
     with pytest.raises(TableError, match=r"new\.csv: columns that the model needs are missing: 'c', 'z'"):
-        apply_encoding(write(tmp_path, "new.csv", "x\n1\n"), trained)
+        trained.apply(read_columns(write(tmp_path, "new.csv", "x\n1\n")))
     path = write(tmp_path, "new.csv", "x,z,c\n1,low,q\n1,high,p\n")
     with pytest.raises(TableError) as caught:
-        apply_encoding(path, trained)
+        trained.apply(read_columns(path))
     assert "column 'c' holds none of the categories of the model" in str(caught.value)
     assert "column 'z', row 1: 'low' where the model expects numbers" in str(caught.value)
 
@@ -279,20 +278,20 @@ def test_new_files_that_do_not_fit(tmp_path, trained):
 def test_a_new_file_that_is_transposed_is_told_so(tmp_path, trained):
     path = write(tmp_path, "t.csv", "name,r1,r2\nx,1,2\nc,a,b\nz,1,1\n")
     with pytest.raises(TableError, match="'x' is the name of a row") as caught:
-        apply_encoding(path, trained)
+        trained.apply(read_columns(path))
     assert caught.value.advice.options == ("--transpose",)
 
 
 def test_unknown_categories_are_counted_and_have_no_indicator(tmp_path, trained):
-    table = apply_encoding(write(tmp_path, "new.csv", "x,z,c\n1,1,new\n1,1,a\n1,1,newer\n"), trained)
+    table = trained.apply(read_columns(write(tmp_path, "new.csv", "x,z,c\n1,1,new\n1,1,a\n1,1,newer\n")))
     np.testing.assert_array_equal(table.X[:, 1:4], [[0, 0, 0], [0, 1, 0], [0, 0, 0]])
     assert table.found["c"].unseen == 2
 
 
 def test_svmlight_files_may_be_narrower_or_wider_than_the_training_file(tmp_path):
     encoding = read_table(write(tmp_path, "a.svm", "1 1:1 3:2\n2 2:5\n")).encoding
-    narrow = apply_encoding(write(tmp_path, "b.svm", "0 2:7\n"), encoding).X
-    wide = apply_encoding(write(tmp_path, "c.svm", "0 3:7 9:1\n"), encoding).X
+    narrow = encoding.apply(read_columns(write(tmp_path, "b.svm", "0 2:7\n"))).X
+    wide = encoding.apply(read_columns(write(tmp_path, "c.svm", "0 3:7 9:1\n"))).X
     np.testing.assert_array_equal(csr_array(narrow).toarray(), [[0, 7, 0]])
     np.testing.assert_array_equal(csr_array(wide).toarray(), [[0, 0, 7]])
 
@@ -304,7 +303,7 @@ def test_categories_and_truth_values_are_the_same_in_every_format(tmp_path, type
     kinds = {"c": "category"}
     encoding = read_table(path, EncodingOptions("y", kinds)).encoding
     pq.write_table(pa.table({"c": typed}), tmp_path / "t.parquet")
-    one, other = apply_encoding(path, encoding).X, apply_encoding(tmp_path / "t.parquet", encoding).X
+    one, other = encoding.apply(read_columns(path)).X, encoding.apply(read_columns(tmp_path / "t.parquet")).X
     np.testing.assert_array_equal(csr_array(one).toarray(), csr_array(other).toarray())
 
 

@@ -5,6 +5,7 @@ import datetime
 import gzip
 import json
 import lzma
+import re
 import zipfile
 
 import numpy as np
@@ -42,145 +43,126 @@ def days(spelling):
     return [spelling(day) for day in DAYS]
 
 
+def named(day):
+    return f"{WEEKDAYS[day.weekday()]}, {day:%d.%m.%y}"
+
+
 def mixed(i, day):
     return [f"{day:%Y-%m-%d}", f"{day:%d.%m.%Y}", f"{day:%d %b %Y}"][i % 3]
 
 
+def column(head, cells, kind, values, feature=None, comma=","):
+    """A column beside the price, its kind, and the values of a feature."""
+    return lines([head, "price"], cells, PLAIN, comma=comma), {head: kind}, {feature or head: values}
+
+
 PLAIN = [f"{v:.2f}" for v in PRICE]
+SHOP = lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN)
+TOWN_FIRST = lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
+GERMAN_SHOP = lines(["town", "size", "price"], pick(*TOWNS), map(german, SIZE), map(german, PRICE), comma=";")
+SUMS = f"{SIZE.sum():.2f},{PRICE.sum():.2f}\n"
+NUMBERED = list(enumerate(SIZE))
+SIGNED = np.where(np.arange(N) % 2, -SIZE, SIZE)
+GAP, TBD = "size is missing", ("pending", "tbd")
+FOURTH, HALVES = np.arange(N) % 4 == 0, np.arange(N) // 2 + np.arange(N) % 2 / 2
+PHONES = [f"+49 30 {1000 + 7 * i}" for i in range(N)]
+MONTHS = [day.month for day in DAYS]
+YEARS = pick(*range(1990, 2020))
+#: Texts with the columns size, town and price.
+SHOPS = {
+    "a header on line 3": "Report of the shop\n\n" + SHOP,
+    "a title, an author and blank lines of separators": "Sales,,\nby me,,\n,,\n" + SHOP,
+    "blank rows, one of them of spaces": SHOP + ",,\n , , \n",
+    "semicolons and quoted decimals": re.sub(r"([^;\n]+)", r'"\1"', GERMAN_SHOP),
+    "a total at the end": TOWN_FIRST + "Total," + SUMS,
+    "a total and an average": f"{TOWN_FIRST}Grand Total,{SUMS}Average,{SIZE.mean():.2f},{PRICE.mean():.2f}\n",
+    "a German sum after a blank line, of fewer cells": f"{GERMAN_SHOP}\nSumme:;{german(SIZE.sum())}\n",
+    "two files put together, with headers": TOWN_FIRST.replace("\nKöln", "\ntown,size,price\nKöln", 1),
+    "tabs in a file called csv": SHOP.replace(",", "\t"),
+    "spaces after separators": SHOP.replace(",", ", "),
+    "old Macintosh line ends": SHOP.replace("\n", "\r"),
+}
 #: A text, its columns with their kinds, and values that some features must have.
 TABLES = {
-    "apostrophes as thousands separators": (
-        lines(["size", "price"], [f"{v:,.2f}".replace(",", "'") for v in SIZE], PLAIN),
-        {"size": "number"},
-        {"size": SIZE},
+    "apostrophes as thousands separators": column(
+        "size", [f"{v:,.2f}".replace(",", "'") for v in SIZE], "number", SIZE
     ),
     "curly apostrophes and decimal commas": (
         lines(["size", "price"], [german(v, "’") for v in SIZE], [german(v, "’") for v in PRICE], comma=";"),
         {"size": "number"},
         {"size": SIZE},
     ),
-    "dates in three formats in one column": (
-        lines(["when", "price"], [mixed(i, day) for i, day in enumerate(DAYS)], PLAIN),
-        {"when": "date"},
-        {"when (days since 2021-01-01)": 11.0 * np.arange(N)},
+    "dates in three formats in one column": column(
+        "when", map(mixed, range(N), DAYS), "date", 11.0 * np.arange(N), "when (days since 2021-01-01)"
     ),
-    "US dates with times of a half day": (
-        lines(["when", "price"], days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), PLAIN),
-        {"when": "date"},
-        {"when (month)": [day.month for day in DAYS]},
+    "US dates with times of a half day": column(
+        "when", days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), "date", MONTHS, "when (month)"
     ),
-    "weekdays before dates": (
-        lines(["Datum", "price"], days(lambda d: f"{WEEKDAYS[d.weekday()]}, {d:%d.%m.%y}"), PLAIN),
-        {"Datum": "date"},
-        {"Datum (weekday)": [day.weekday() + 1 for day in DAYS]},
+    "weekdays before dates": column(
+        "Datum", days(named), "date", [day.weekday() + 1 for day in DAYS], "Datum (weekday)"
     ),
-    "a header on line 3": (
-        "Report of the shop\n\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
-    "a title, an author and blank lines of separators": (
-        "Sales,,\nby me,,\n,,\n" + lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
+    "months as Excel writes them": column(
+        "month", days(lambda d: f"{d:%b-%y}"), "date", MONTHS, "month (month)"
     ),
     "units in cells": (
         lines(["weight", "price"], [f"{v:.1f} kg" for v in SIZE], [f"${v:,.2f}" for v in PRICE]),
         {"weight": "number"},
         {"weight": [float(f"{v:.1f}") for v in SIZE]},
     ),
-    "units without a space": (
-        lines(["area", "price"], [f"{v:.0f}m²" for v in SIZE], PLAIN),
-        {"area": "number"},
-        {"area": SIZE.round()},
-    ),
-    "blank rows, one of them of spaces": (
-        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("Bonn,", "Bonn,", 1)
-        + ",,\n , , \n",
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
-    "semicolons and quoted decimals": (
-        "size;town;price\n"
-        + "".join(f'"{german(a)}";"{t}";"{german(b)}"\n' for a, t, b in zip(SIZE, pick(*TOWNS), PRICE)),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
+    "units without a space": column("area", [f"{v:.0f}m²" for v in SIZE], "number", SIZE.round()),
     "commas and quoted decimals": (
         "size,price\n" + "".join(f'"{german(a)}","{german(b)}"\n' for a, b in zip(SIZE, PRICE)),
         {"size": "number"},
         {"size": SIZE},
     ),
-    "negative numbers in parentheses": (
-        lines(
-            ["gain", "price"], [f"({v:,.2f})" if i % 3 else f"{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
-        ),
-        {"gain": "number"},
-        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    "negative numbers in parentheses": column(
+        "gain", [f"({v:,.2f})" if i % 2 else f"{v:,.2f}" for i, v in NUMBERED], "number", SIGNED
     ),
-    "dollars in parentheses": (
-        lines(
-            ["gain", "price"], [f"(${v:,.2f})" if i % 3 else f"${v:,.2f}" for i, v in enumerate(SIZE)], PLAIN
-        ),
-        {"gain": "number"},
-        {"gain": np.where(np.arange(N) % 3, -SIZE, SIZE)},
+    "dollars in parentheses": column(
+        "gain", [f"(${v:,.2f})" if i % 2 else f"${v:,.2f}" for i, v in NUMBERED], "number", SIGNED
     ),
-    "a trailing minus": (
-        lines(["gain", "price"], [german(v) + "-" * (i % 2) for i, v in enumerate(SIZE)], PLAIN, comma=";"),
-        {"gain": "number"},
-        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    "a trailing minus": column(
+        "gain", [german(v) + "-" * (i % 2) for i, v in NUMBERED], "number", SIGNED, comma=";"
     ),
-    "a trailing minus after a currency": (
-        lines(["gain", "price"], [f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in enumerate(SIZE)], PLAIN),
-        {"gain": "number"},
-        {"gain": np.where(np.arange(N) % 2, -SIZE, SIZE)},
+    "a trailing minus after a currency": column(
+        "gain", [f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in NUMBERED], "number", SIGNED
     ),
-    "a minus before and after the currency": (
-        lines(["gain", "price"], [f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in enumerate(SIZE)], PLAIN),
-        {"gain": "number"},
-        {"gain": -SIZE},
+    "a minus before and after the currency": column(
+        "gain", [f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in NUMBERED], "number", -SIZE
     ),
-    "many marks of missing values": (
-        lines(
-            ["size", "price"],
-            [MARKS[i] if i < 6 else v for i, v in enumerate(SIZE)],
-            PLAIN,
-        ),
-        {"size": "number"},
-        {"size is missing": np.arange(N) < 6},
-    ),
-    "words of one's own for missing": (
-        lines(
-            ["size", "price"],
-            [("pending", "tbd")[i % 2] if i % 5 == 0 else v for i, v in enumerate(SIZE)],
-            PLAIN,
-        ),
-        {"size": "number"},
-        {"size is missing": np.arange(N) % 5 == 0},
+    "many marks of missing values": column("size", [*MARKS, *SIZE[6:]], "number", np.arange(N) < 6, GAP),
+    "words of one's own for missing": column(
+        "size", [TBD[i % 2] if i % 5 == 0 else v for i, v in NUMBERED], "number", np.arange(N) % 5 == 0, GAP
     ),
     "non-breaking spaces everywhere": (
         lines(
             ["the\u00a0size", "price"],
-            [f"\u00a0{v:,.0f} €\u00a0".replace(",", "\u00a0") for v in SIZE],
+            [f"\u00a0{v:_.0f} €\u00a0".replace("_", "\u00a0") for v in SIZE],
             PLAIN,
         ),
         {"the size": "number"},
         {"the size": SIZE.round()},
+    ),
+    "percent in some rows": column(
+        "rate", [f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], "number", np.arange(N) + 0.5
+    ),
+    "limits of detection": column(
+        "lead", [f"{v}" if i % 4 else "<0.5" for i, v in NUMBERED], "number", np.where(FOURTH, 0.5, SIZE)
+    ),
+    "thousands and millions": column(
+        "cost", [f"${v / 1e3:.3f}K" if i % 2 else f"${v / 1e6:.6f}M" for i, v in NUMBERED], "number", SIZE
+    ),
+    "numbers that Excel keeps as text": column("size", [f"'{v}" for v in SIZE], "number", SIZE),
+    "prices with a dash for no cents": column(
+        "size", [f"CHF {i // 2},{'-' if i % 2 == 0 else '50'}" for i in range(N)], "number", HALVES, comma=";"
     ),
     "names twice and an empty one": (
         lines(["size", "size", "", "price"], SIZE, 2 * SIZE, pick(*TOWNS), PLAIN),
         {"size": "number", "size (2)": "number", "column 3": "category"},
         {"size": SIZE, "size (2)": 2 * SIZE},
     ),
-    "percent in some rows": (
-        lines(["rate", "price"], [f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], PLAIN),
-        {"rate": "number"},
-        {"rate": np.arange(N) + 0.5},
-    ),
     "yes and no in Finnish, Greek and Russian": (
-        lines(
-            ["a", "b", "c", "price"], pick("Kyllä", "Ei"), pick("ναι", "όχι"), pick("Да", "Нет", "нет"), PLAIN
-        ),
+        lines(["a", "b", "c", "price"], pick("Kyllä", "Ei"), pick("ναι", "όχι"), pick("Да", "Нет"), PLAIN),
         {"a": "yes/no", "b": "yes/no", "c": "yes/no"},
         {"a=Kyllä": np.arange(N) % 2 == 0},
     ),
@@ -189,85 +171,18 @@ TABLES = {
         {"a": "yes/no", "b": "yes/no"},
         {"a=WAHR": np.arange(N) % 2 == 0},
     ),
-    "limits of detection": (
-        lines(
-            ["lead", "price"],
-            [f"<{0.5}" if i % 4 == 0 else f"{v / 1000:.2f}" for i, v in enumerate(SIZE)],
-            PLAIN,
-        ),
-        {"lead": "number"},
-        {"lead": [0.5 if i % 4 == 0 else round(v / 1000, 2) for i, v in enumerate(SIZE)]},
-    ),
-    "thousands and millions": (
-        lines(
-            ["cost", "price"],
-            [f"${v / 1e3:.3f}K" if i % 2 else f"${v / 1e6:.6f}M" for i, v in enumerate(SIZE)],
-            PLAIN,
-        ),
-        {"cost": "number"},
-        {"cost": SIZE},
-    ),
-    "numbers that Excel keeps as text": (
-        lines(["size", "price"], [f"'{v}" for v in SIZE], PLAIN),
-        {"size": "number"},
-        {"size": SIZE},
-    ),
     "postal codes, a telephone and a counter": (
-        lines(
-            ["No.", "zip", "phone", "size", "price"],
-            range(1, N + 1),
-            pick("01067", "99084"),
-            [f"+49 30 {1000 + 7 * i}" for i in range(N)],
-            SIZE,
-            PLAIN,
-        ),
-        {"No.": "left out", "zip": "category", "phone": "left out", "size": "number"},
+        lines(["No.", "zip", "phone", "price"], range(1, N + 1), pick("01067", "99084"), PHONES, PLAIN),
+        {"No.": "left out", "zip": "category", "phone": "left out"},
         {"zip=99084": np.arange(N) % 2},
     ),
     "years and ratings stay numbers": (
-        lines(["year", "stars", "price"], pick(*range(1990, 2020)), pick("1", "2", "3", "4", "5"), PLAIN),
+        lines(["year", "stars", "price"], YEARS, pick("1", "2", "3", "4", "5"), PLAIN),
         {"year": "number", "stars": "number"},
-        {"year": pick(*range(1990, 2020))},
-    ),
-    "a total at the end": (
-        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
-        + f"Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\n",
-        {"town": "category", "size": "number"},
-        {"size": SIZE},
-    ),
-    "a German sum after a blank line, of fewer cells": (
-        lines(["Ort", "size", "price"], pick(*TOWNS), map(german, SIZE), map(german, PRICE), comma=";")
-        + f"\nSumme:;{german(SIZE.sum())}\n",
-        {"Ort": "category", "size": "number"},
-        {"size": SIZE},
-    ),
-    "a total and an average": (
-        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
-        + f"Grand Total,{SIZE.sum():.2f},{PRICE.sum():.2f}\nAverage,{SIZE.mean():.2f},{PRICE.mean():.2f}\n",
-        {"town": "category", "size": "number"},
-        {"size": SIZE},
-    ),
-    "months as Excel writes them": (
-        lines(["month", "price"], days(lambda d: f"{d:%b-%y}"), PLAIN),
-        {"month": "date"},
-        {"month (month)": [day.month for day in DAYS]},
-    ),
-    "prices with a dash for no cents": (
-        lines(
-            ["size", "price"], [f"CHF {i},-" if i % 2 else f"CHF {i},50" for i in range(N)], PLAIN, comma=";"
-        ),
-        {"size": "number"},
-        {"size": [i if i % 2 else i + 0.5 for i in range(N)]},
-    ),
-    "two files put together, with their headers": (
-        lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN).replace(
-            "\nKöln", "\ntown,size,price\nKöln", 1
-        ),
-        {"town": "category", "size": "number"},
-        {"size": SIZE},
+        {"year": YEARS},
     ),
     "a separator at the end of every row but the header": (
-        lines(["town", "size", "price"], pick(*TOWNS), SIZE, [f"{p}," for p in PLAIN]).replace('"', ""),
+        TOWN_FIRST.replace("\n", ",\n").replace("price,", "price"),
         {"town": "category", "size": "number", "column 4": "left out"},
         {"size": SIZE},
     ),
@@ -276,26 +191,14 @@ TABLES = {
         {"town": "category", "size": "number", "cost": "number"},
         {"size": SIZE},
     ),
-    "tabs in a file called csv": (
-        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN, comma="\t"),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
-    "spaces after separators": (
-        lines(["size", " town", " price"], SIZE, [f" {t}" for t in pick(*TOWNS)], [f" {p}" for p in PLAIN]),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
-    "old Macintosh line ends": (
-        lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN).replace("\n", "\r"),
-        {"size": "number", "town": "category"},
-        {"size": SIZE},
-    ),
     "a trailing separator in every line": (
-        lines(["size", "town", "price", ""], SIZE, pick(*TOWNS), PLAIN, [""] * N),
+        SHOP.replace("\n", ",\n"),
         {"size": "number", "town": "category", "column 4": "left out"},
         {"size": SIZE},
     ),
+}
+TABLES |= {
+    name: (text, {"size": "number", "town": "category"}, {"size": SIZE}) for name, text in SHOPS.items()
 }
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from skpursuit.apps.cli import main
 from skpursuit.apps.models.fit_table import FitOptions, fit_table
-from skpursuit.apps.tables import EncodingOptions, apply_encoding, read_table
+from skpursuit.apps.tables import EncodingOptions, read_columns, read_table
 
 FOLDER = Path(__file__).parent / "messy"
 LEFT = "left out"
@@ -135,4 +135,4 @@ def test_every_spelling_of_one_table(tmp_path, comma, decimal, date, encoding, q
     np.testing.assert_array_equal(table.y, prices)
     model = fit_table(table, FitOptions(k=3, needs_path=False)).model
     assert {column.name for column in model.encoding.columns} == {"size", "sold", "town"}
-    np.testing.assert_allclose(model.predict(apply_encoding(path, model.encoding)), prices, atol=15)
+    np.testing.assert_allclose(model.predict(model.encoding.apply(read_columns(path))), prices, atol=15)

@@ -106,9 +106,8 @@ def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
         try:
             yield Path(kept.name)
         except FileError as error:
-            refusal = InputError.of(error)
-            named = [(text.replace(kept.name, "standard input"), advice) for text, advice in refusal.problems]
-            refusal.problems = named
+            refusal, here = InputError.of(error), "standard input"
+            refusal.problems = [(text.replace(kept.name, here), advice) for text, advice in refusal.problems]
             raise refusal from None
 
 
@@ -120,9 +119,8 @@ def parse_column_kinds(
     for value in values:
         name, equal, kind = value.rpartition("=")
         if not equal or kind not in DECLARABLE_KINDS:
-            raise click.BadParameter(
-                f"{value!r} is not NAME=KIND with a KIND of {', '.join(DECLARABLE_KINDS)}."
-            )
+            every = ", ".join(DECLARABLE_KINDS)
+            raise click.BadParameter(f"{value!r} is not NAME=KIND with a KIND of {every}.")
         found[name] = kind
     return found
 
@@ -177,29 +175,24 @@ def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
     inputs = [file] if given["schema"] is None else [file, given["schema"]]
     check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
     from skpursuit.apps.models.fit_table import fit_table
+    from skpursuit.apps.models.model_file import load_schema
+    from skpursuit.apps.tables import fit_encoding, read_columns
 
     with open_table(file, read, out) as (path, options, bar):
         if given["memory_limit"] is not None:
             table, report = _fit_large(path, options, given, bar)
             _print_columns(file, table, out)
         else:
-            table = _read(path, options, given, bar)
+            schema = None if given["schema"] is None else load_schema(given["schema"])
+            columns = read_columns(path, options)
+            bar("looking at columns", 0.0)
+            table = fit_encoding(columns, _encoding_options(given), schema)
             _print_columns(file, table, out)
             with _fitting(file), bar.watching():
                 report = fit_table(table, _fit_options(given, bar))
     _print_report(report, given["k"], out)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
-
-
-def _read(path: Path, options: ReadOptions, given: dict[str, Any], bar: ProgressBar) -> EncodedTable:
-    from skpursuit.apps.models.model_file import load_schema
-    from skpursuit.apps.tables import fit_encoding, read_columns
-
-    schema = None if given["schema"] is None else load_schema(given["schema"])
-    columns = read_columns(path, options)
-    bar("looking at columns", 0.0)
-    return fit_encoding(columns, _encoding_options(given), schema)
 
 
 def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
@@ -248,10 +241,13 @@ def _fit_large(
     with attach_path(path):
         if not is_parquet(path, read):
             raise TableProblem("not Parquet")
-        in_memory = {"kinds": "--column", "categorical": "--categorical", "schema": "--schema"}
-        for name, of_memory in in_memory.items():
+        for name, option in {
+            "kinds": "--column",
+            "categorical": "--categorical",
+            "schema": "--schema",
+        }.items():
             if given[name]:
-                raise TableProblem("kinds of large tables", option=of_memory)
+                raise TableProblem("kinds of large tables", option=option)
     source = partial(as_design, path, memory_limit=given["memory_limit"])
     with _fitting(path), bar.watching():
         return fit_out_of_core(path, _encoding_options(given), _fit_options(given, bar), source, read)

@@ -6,19 +6,13 @@ import contextlib
 import os
 import platform
 import re
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 from skpursuit import __version__
-from skpursuit.apps.cli.program import Output, command
+from skpursuit.apps.cli.program import EXTRAS, Output, command
 
-EXTRAS = {
-    **dict.fromkeys(
-        ("click", "rich", "jinja2", "matplotlib", "pyarrow", "python-calamine", "msgspec"), "cli"
-    ),
-    "soundfile": "audio",
-}
 PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
 
 
@@ -46,10 +40,7 @@ def machine_info() -> dict[str, Any]:
 
 def installed_version(package: str) -> str | None:
     """The version of a package, None if it is not there."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return next((found.version for found in distributions(name=package)), None)
 
 
 def _processor() -> str:

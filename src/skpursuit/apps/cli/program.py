@@ -36,9 +36,9 @@ Examples:
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-EXTRA_OF_PACKAGE = {
-    **dict.fromkeys(("pyarrow", "rich", "jinja2", "matplotlib", "python_calamine", "msgspec"), "cli"),
-}  # packages, and the extra that installs them
+#: Optional packages, and the extra that installs them.
+EXTRAS = dict.fromkeys(("click", "jinja2", "matplotlib", "pyarrow", "python-calamine", "msgspec"), "cli")
+EXTRAS["soundfile"] = "audio"
 COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
 
 
@@ -92,7 +92,7 @@ class CommandGroup(click.Group):
         except InputError as error:
             refusal = error
         except ModuleNotFoundError as error:
-            extra = EXTRA_OF_PACKAGE.get((error.name or "").partition(".")[0])
+            extra = EXTRAS.get((error.name or "").partition(".")[0].replace("_", "-"))
             if extra is None:
                 raise
             refusal = InputError(f"{error.name} is not installed; run: pip install 'skpursuit[{extra}]'")
@@ -221,9 +221,8 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
             what = "this is a folder" if os.path.isdir(path) else f"there is no folder {path.parent}"
             raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
         if any(_same(path, other) for other in taken):
-            raise InputError(
-                f"{path} is already an input or output of this command; choose another file ({option})"
-            )
+            problem = f"{path} is already an input or output of this command"
+            raise InputError(f"{problem}; choose another file ({option})")
         taken.append(path)
 
 
@@ -252,6 +251,5 @@ def _writing(path: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); give another file ({option})"
-        ) from None
+        problem = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(f"{problem}; give another file ({option})") from None

@@ -58,16 +58,12 @@ class ProgressBar:
         self.began = time.monotonic() if begins else self.began
         self.words, self.known = words, share
 
-    @property
-    def share(self) -> float | None:
-        """The share that is done, None where nobody knows."""
-        counted = self.watch.fraction_done if self.known is None and self.watch is not None else self.known
-        return None if counted is None else min(1.0, counted)
-
     def line(self) -> str:
         """Say how far it is, in words."""
-        elapsed, share = time.monotonic() - self.began, self.share
-        far = f"{share:.0%}" if share is not None else self.watch.doing if self.watch else ""
+        elapsed, share = time.monotonic() - self.began, self.known
+        if share is None and self.watch is not None:
+            share = self.watch.fraction_done
+        far = f"{min(1.0, share):.0%}" if share is not None else self.watch.doing if self.watch else ""
         text = f"{self.words}: {far and far + ', '}{format_duration(elapsed)}"
         if share is not None and 0.01 < share < 1:
             text += f", about {format_duration(elapsed * (1 - share) / share)} left"

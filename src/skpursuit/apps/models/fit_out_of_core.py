@@ -27,7 +27,6 @@ from skpursuit.apps.models.fit_table import (
     fit_estimator,
     model_info,
     resolve_options,
-    sorted_effects,
     split_rows,
 )
 from skpursuit.apps.models.model_file import LinearModel, linear_model
@@ -51,11 +50,7 @@ MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as man
 
 
 def fit_out_of_core(
-    path: Path,
-    said: EncodingOptions,
-    options: FitOptions,
-    source: Callable[..., Any],
-    read: ReadOptions,
+    path: Path, said: EncodingOptions, options: FitOptions, source: Callable[..., Any], read: ReadOptions
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 
@@ -81,12 +76,9 @@ def fit_out_of_core(
         raise ValueError(said_better) from None
     options.progress("evaluating", None)
     classes = None if options.task == "regression" else final.classes_
-    guesses, _ = _predict_streaming(
-        path, linear_model(table, trial.coef_, trial.intercept_, classes), read, keep
-    )
-    _, moments = _predict_streaming(
-        path, linear_model(table, final.coef_, final.intercept_, classes), read, keep
-    )
+    tried, fitted = (linear_model(table, one.coef_, one.intercept_, classes) for one in (trial, final))
+    guesses, _ = _predict_streaming(path, tried, read, keep)
+    _, moments = _predict_streaming(path, fitted, read, keep)
     said_classes = guesses[test] if classes is None else classes[np.argmax(guesses[test], axis=1)]
     constant = (DummyRegressor() if classes is None else DummyClassifier()).fit(y[train, None], y[train])
     score = r2_score if classes is None else accuracy_score
@@ -99,6 +91,12 @@ def fit_out_of_core(
     )
     table = replace(table, encoding=replace(table.encoding, columns=filled), dropped=int((~keep).sum()))
     model = linear_model(table, final.coef_, final.intercept_, classes, info)
+    effects = [
+        FeatureEffect.of(feature, coef, moments[kind.name][1])
+        for kind in model.encoding.columns
+        for feature, coef in zip(model.features, model.coef.T)
+        if feature in kind.features
+    ]
     report = FitReport(
         model=model,
         task=options.task,
@@ -107,12 +105,7 @@ def fit_out_of_core(
         full_model_score=None,
         sizes=[],
         search_text=describe_search(info),
-        effects=sorted_effects(
-            FeatureEffect.of(feature, coef, moments[kind.name][1])
-            for kind in model.encoding.columns
-            for feature, coef in zip(model.features, model.coef.T)
-            if feature in kind.features
-        ),
+        effects=sorted(effects, key=lambda effect: -abs(effect.standardised)),
         path=final if options.k is None else None,
         features=table.features,
         actual=y[test],

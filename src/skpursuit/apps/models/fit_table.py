@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -103,11 +103,6 @@ class FeatureEffect:
         return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **band)
 
 
-def sorted_effects(effects: Iterable[FeatureEffect]) -> list[FeatureEffect]:
-    """Return effects, the largest first."""
-    return sorted(effects, key=lambda effect: -abs(effect.standardised))
-
-
 @dataclass(frozen=True)
 class FitReport:
     """A fitted table."""
@@ -184,9 +179,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     info |= {"held_out_score": float(score), "rare_classes": rare}
     classes = None if regression else final.classes_
     return FitReport(
-        model=linear_model(
-            table, final.coef_, final.intercept_, None if regression else labels.tolist(), info
-        ),
+        model=linear_model(table, final.coef_, final.intercept_, None if regression else labels, info),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
@@ -335,13 +328,12 @@ def _cross_validate(X: Any, y: np.ndarray, options: FitOptions) -> CrossValidati
     if options.k is not None and not options.needs_path:
         method = "predict_proba" if options.task == "classification" else "predict"
         with ignore_warnings():
-            guess = cross_val_predict(
-                fixed_size_estimator(options), X, y, cv=_folds(y, options), method=method
-            )
+            model = make_estimator(y, options)
+            guess = cross_val_predict(model, X, y, cv=_folds(y, options), method=method)
         return CrossValidation([(y, [guess])])
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", RuntimeWarning)
-        path = search_estimator(y, options, recording=True).fit(X, y)
+        path = make_estimator(y, options, recording=True).fit(X, y)
     at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
     chosen = path.chosen if options.k is None else options.k - 1
     once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
@@ -354,43 +346,41 @@ def _folds(y: np.ndarray, options: FitOptions) -> Any:
     return kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
 
 
-def search_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
-    """The estimator that chooses among models of up to `most` features, or of k where that is given."""
-    regression, folds, common = options.task == "regression", _folds(y, options), _common(options)
-    kind: Any = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
-    drawn = common["solver"] == "auto" and options.ridge is None  # by the estimator, twice for few rows
+def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) -> Any:
+    """The estimator of k features, or one that chooses among models of up to `most`.
+
+    One that records its predictions on folds chooses, up to k features where k is given.
+    """
+    regression, search = options.task == "regression", recording or options.k is None
+    plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
+    solver = "omp" if options.solver == "auto" and plain else options.solver
+    common = {
+        "solver": solver,
+        "selector": options.selector,
+        "loss": options.loss,
+        "random_state": options.seed,
+    }
+    scale = {None: "auto" if search else "column", True: "column", False: "none"}[options.normalize]
+    kind: Any = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
+    if not search:
+        return kind(n_nonzero_coefs=options.k, scale=scale, **common)
+    kind = skpursuit.PursuitRegressorCV if regression else skpursuit.PursuitClassifierCV
+    folds = _folds(y, options)
+    drawn = solver == "auto" and options.ridge is None  # by the estimator, twice for few rows
     return (type(kind.__name__, (KeepsFoldPredictions, kind), {}) if recording else kind)(
         **common,
-        scale="auto" if options.normalize is None else "column" if options.normalize else "none",
+        scale=scale,
         max_nonzero_coefs=options.k or options.most,
         cv=folds.n_splits if drawn else folds,
         ridges="auto" if options.ridge is None else options.ridge,
     )
 
 
-def fixed_size_estimator(options: FitOptions) -> Any:
-    """The estimator of k features."""
-    kind = skpursuit.PursuitRegressor if options.task == "regression" else skpursuit.PursuitClassifier
-    return kind(
-        n_nonzero_coefs=options.k,
-        scale="none" if options.normalize is False else "column",
-        **_common(options),
-    )
-
-
-def _common(options: FitOptions) -> dict[str, Any]:
-    plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
-    solver = "omp" if options.solver == "auto" and plain else options.solver
-    common = {"selector": options.selector, "loss": options.loss, "random_state": options.seed}
-    return {"solver": solver, **common}
-
-
 def fit_estimator(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
     """A model of k features, or one whose number of features is chosen."""
     with ignore_warnings():
         known = y if weights is None else y[weights > 0]
-        model = fixed_size_estimator(options) if options.k is not None else search_estimator(known, options)
-        return model.fit(X, y, sample_weight=weights)
+        return make_estimator(known, options).fit(X, y, sample_weight=weights)
 
 
 @contextlib.contextmanager
@@ -431,7 +421,7 @@ def _effects(
             chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
             band = {"low": float(low), "high": float(high), "chosen": chosen}
         found.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band))
-    return sorted_effects(found)
+    return sorted(found, key=lambda effect: -abs(effect.standardised))
 
 
 def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from skpursuit._atomic_files import FileError, write_atomically
+from skpursuit._atomic_files import FileError
 from skpursuit._text import one_line
 from skpursuit.apps.tables import EncodedTable, TableEncoding
 from skpursuit.apps.tables.errors import TableProblem
@@ -156,7 +156,7 @@ def linear_model(
     table: EncodedTable,
     coef: np.ndarray,
     intercept: np.ndarray | float,
-    classes: Sequence[Any] | None = None,
+    classes: Sequence[Any] | np.ndarray | None = None,
     info: dict[str, Any] | None = None,
 ) -> LinearModel:
     """Make a model from the coefficients (d,) or (n_outputs, d) that an estimator found on a table.
@@ -183,11 +183,6 @@ def linear_model(
     )
 
 
-def save_model(path: str | os.PathLike[str], model: LinearModel) -> None:
-    """Write a model; the file is either whole or not there."""
-    write_atomically(path, model_json(model))
-
-
 def model_json(model: LinearModel) -> str:
     """Return what a model's file holds."""
     coefficients = zip(model.features, model.coef.T.tolist())
@@ -200,13 +195,8 @@ def model_json(model: LinearModel) -> str:
         "info": model.info,
         "versions": model.versions,
     }
-    document = {
-        "format": MODEL_FORMAT,
-        "format_version": FORMAT_VERSION,
-        "sha256": _checksum(body),
-        "model": body,
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    document = {"format": MODEL_FORMAT, "format_version": FORMAT_VERSION, "sha256": _checksum(body)}
+    return json.dumps({**document, "model": body}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
@@ -222,7 +212,19 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         problem = "the checksum does not match: the file was changed after it was written"
         raise ModelFileError(path, problem, "restore it, or fit the model again")
     try:
-        return _from_dict(body)
+        stored = msgspec.convert(body, _Body)
+        if (stored.task == "regression") != (stored.classes is None):
+            raise ValueError("classes do not fit the task")
+        coef = np.array([entry.coef for entry in stored.coefficients], dtype=np.float64)
+        return LinearModel(
+            tuple(entry.feature for entry in stored.coefficients),
+            coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
+            np.array(stored.intercept),
+            TableEncoding.from_dict(stored.encoding),
+            None if stored.classes is None else _class_labels(stored.classes),
+            stored.info,
+            stored.versions,
+        )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         problem = f"parts of the model are missing or wrong ({one_line(error, 120)})"
         raise ModelFileError(path, problem, "fit the model again") from None
@@ -265,20 +267,3 @@ def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
     if all(isinstance(label, float) and label.is_integer() and abs(label) < 2**53 for label in classes):
         return tuple(map(int, classes))
     return tuple(classes)
-
-
-def _from_dict(body: dict[str, Any]) -> LinearModel:
-    """Undo what `model_json` did."""
-    stored = msgspec.convert(body, _Body)
-    if (stored.task == "regression") != (stored.classes is None):
-        raise ValueError("classes do not fit the task")
-    coef = np.array([entry.coef for entry in stored.coefficients], dtype=np.float64)
-    return LinearModel(
-        tuple(entry.feature for entry in stored.coefficients),
-        coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
-        np.array(stored.intercept),
-        TableEncoding.from_dict(stored.encoding),
-        None if stored.classes is None else _class_labels(stored.classes),
-        stored.info,
-        stored.versions,
-    )

@@ -15,19 +15,9 @@ from sklearn.metrics import confusion_matrix
 
 from skpursuit._text import one_line, write
 from skpursuit.apps.models.fit_table import BOOTSTRAPS, FeatureEffect, FitReport
-from skpursuit.apps.pages.render import (
-    ACCENT,
-    BAD,
-    CARD,
-    INK,
-    RULE,
-    SOFT,
-    format_number,
-    new_figure,
-    render,
-    to_svg,
-)
 from skpursuit.apps.tables import EncodedTable
+
+from ..pages.render import ACCENT, BAD, CARD, INK, RULE, SOFT, format_number, new_figure, render, to_svg
 
 BARS = 25
 POINTS = 1500  # of the scatter plot
@@ -128,7 +118,20 @@ def _fit_figures(report: FitReport) -> list[Any]:
         return []
     figure, (axes,) = new_figure(4.2, 4.0 if classes is None else 3.4)
     if classes is None:
-        _scatter(axes, report)
+        from matplotlib.ticker import EngFormatter, MaxNLocator
+
+        rows = np.linspace(0, len(report.actual) - 1, min(POINTS, len(report.actual))).astype(int)
+        actual, predicted = report.actual[rows], report.predicted[rows]
+        ends = [float(min(actual.min(), predicted.min())), float(max(actual.max(), predicted.max()))]
+        axes.plot(ends, ends, color=SOFT, linewidth=1)
+        axes.scatter(predicted, actual, s=10, color=ACCENT, alpha=0.55, linewidths=0)
+        axes.grid(True, color=RULE)
+        axes.set_xlabel("predicted")
+        write(axes.set_title("", fontsize=11, loc="left"), f"actual {report.model.encoding.target}", 44)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(5))
+            if max(map(abs, ends)) >= 1e4:
+                axis.set_major_formatter(EngFormatter(sep=""))
         words = "actual against predicted values, near the diagonal where the model is right"
     else:
         truth, chance = report.actual == classes[1], report.predicted[:, 1]
@@ -139,23 +142,6 @@ def _fit_figures(report: FitReport) -> list[Any]:
         axes.set_title("how often it is so", fontsize=11, loc="left")
         words = "observed frequency against predicted chance"
     return [to_svg(figure, "fit", words)]
-
-
-def _scatter(axes: Any, report: FitReport) -> None:
-    from matplotlib.ticker import EngFormatter, MaxNLocator
-
-    rows = np.linspace(0, len(report.actual) - 1, min(POINTS, len(report.actual))).astype(int)
-    actual, predicted = report.actual[rows], report.predicted[rows]
-    ends = [float(min(actual.min(), predicted.min())), float(max(actual.max(), predicted.max()))]
-    axes.plot(ends, ends, color=SOFT, linewidth=1)
-    axes.scatter(predicted, actual, s=10, color=ACCENT, alpha=0.55, linewidths=0)
-    axes.grid(True, color=RULE)
-    axes.set_xlabel("predicted")
-    write(axes.set_title("", fontsize=11, loc="left"), f"actual {report.model.encoding.target}", 44)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(5))
-        if max(map(abs, ends)) >= 1e4:
-            axis.set_major_formatter(EngFormatter(sep=""))
 
 
 def _confusion(report: FitReport) -> list[tuple[Any, list[tuple[int, int, bool]]]]:

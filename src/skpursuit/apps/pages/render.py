@@ -12,6 +12,9 @@ import re
 from importlib.resources import files
 from typing import Any
 
+import jinja2
+from markupsafe import Markup, escape
+
 INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD = (
     "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f", "#101112", "#131415",
 )  # fmt: skip
@@ -31,13 +34,11 @@ _RC_PARAMS: Any = {
 def render(template: str, **values: Any) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
     css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
-    return render_text(template, css=as_markup(css), **values)
+    return render_text(template, css=Markup(css), **values)
 
 
 def render_text(template: str, **values: Any) -> str:
     """Fill in a template; only in HTML is anything escaped."""
-    import jinja2
-
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
         autoescape=template.endswith(".html"),
@@ -49,18 +50,9 @@ def render_text(template: str, **values: Any) -> str:
     return environment.get_template(template).render(values) + "\n"
 
 
-def as_markup(html: str) -> Any:
-    """Mark a text as HTML that needs no escaping."""
-    from markupsafe import Markup
-
-    return Markup(html)
-
-
 def inline_code(text: str) -> Any:
     """Escape a text; what stands between backticks is code."""
-    from markupsafe import escape
-
-    return as_markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
@@ -76,7 +68,6 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
 def to_svg(figure: Any, name: str, described: str) -> Any:
     """Return a figure as an inline SVG element with a title; ids are salted with the name."""
     import matplotlib
-    from markupsafe import escape
 
     buffer = io.StringIO()
     how: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.family": "sans-serif"}
@@ -87,7 +78,7 @@ def to_svg(figure: Any, name: str, described: str) -> Any:
     view = re.search(r'viewBox="[^"]*"', head)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
     rest = re.sub(r"<[^>]*>", lambda tag: _restyled(tag[0], name), rest)  # and no text between tags
-    return as_markup(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
+    return Markup(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
 
 
 def _restyled(tag: str, name: str) -> str:

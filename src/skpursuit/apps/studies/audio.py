@@ -14,7 +14,7 @@ import skpursuit
 from skpursuit.metrics import relative_error, support_overlap
 
 from .grid import Cell
-from .loaders import find_audio
+from .loaders import AudioRecording, find_audio, make_music
 from .methods import NO_USER_SELECTORS, FixedIterationCoSaMP, make_selector, timed_fit
 
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
@@ -23,12 +23,14 @@ EPOCHS = 4
 SEED = 5
 
 
-#: The recordings of a folder, read once.
-recording = lru_cache(maxsize=1)(find_audio)
+@lru_cache(maxsize=1)
+def recording(data: str | Path | None) -> AudioRecording:
+    """The recordings of a folder, read once; generated notes without a folder."""
+    return make_music(512, random_state=3) if data is None else find_audio(data)
 
 
 @lru_cache(maxsize=1)
-def learned(data: str | Path, atoms: int) -> np.ndarray:
+def learned(data: str | Path | None, atoms: int) -> np.ndarray:
     """Learn a dictionary, one atom a row; the same data give the same atoms."""
     learner = skpursuit.DictionaryLearner(atoms, K, max_iter=EPOCHS, random_state=SEED)
     return learner.fit(recording(data).pieces).components_
@@ -43,7 +45,7 @@ def audio_solver(method: str) -> Any:
 
 def run_audio(
     cell: Cell,
-    data: str | Path,
+    data: str | Path | None,
     methods: tuple[str, ...],
     user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
 ) -> list[dict[str, Any]]:

@@ -1,4 +1,8 @@
-"""Text collections and recordings for the two studies on real data, from the user's folder."""
+"""Text collections and recordings for the two studies on real data, from the user's folder.
+
+Without a folder, `make_text` and `make_music` generate data of the same shape. Results on those show that the
+methods run, and say nothing about real text or music.
+"""
 
 from __future__ import annotations
 
@@ -181,3 +185,35 @@ def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Pat
         remedy = f"put files there that end in {', '.join(suffixes)}"
         raise DataError(place, f"it holds no {inner} files", remedy)
     return found
+
+
+def make_text(n_documents: int, n_words: int, n_classes: int, random_state: int = 0) -> TextCollection:
+    """Generate counts: words follow Zipf's law, and 12% of those of a document are topical in its class."""
+    rng = np.random.default_rng(random_state)
+    y = rng.permutation(np.arange(n_documents) % n_classes)
+    lengths = rng.lognormal(np.log(100.0), 0.6, n_documents).astype(np.int64) + 5
+    background = rng.permutation(1.0 / np.arange(10, n_words + 10))
+    frequencies = np.tile(0.88 * background / background.sum(), (n_classes, 1))
+    topical = rng.integers(n_words, size=(n_classes, 60))
+    frequencies[np.arange(n_classes)[:, None], topical] += 0.12 / 60
+    frequencies /= frequencies.sum(axis=1, keepdims=True)
+    X = csr_array(rng.multinomial(lengths, frequencies[y]), dtype=np.float64)
+    classes = tuple(map(str, range(1, n_classes + 1)))
+    return TextCollection(f"generated {n_documents} x {n_words}", X, y, classes)
+
+
+def make_music(n_pieces: int, size: int = 1024, random_state: int = 0) -> AudioRecording:
+    """Generate six notes a second, with harmonics that decay, and noise 60 dB below the peak, in pieces."""
+    rng, rate = np.random.default_rng(random_state), 16000
+    signal = np.zeros(n_pieces * size)
+    seconds = np.arange(1.5 * rate) / rate  # of a note
+    for start in rng.integers(signal.size, size=max(1, round(6 * signal.size / rate))):
+        pitch = 82.4 * 2.0 ** (rng.integers(48) / 12)
+        harmonics = np.arange(1, 1 + min(12, int(0.45 * rate / pitch)))
+        decay = np.exp(-np.outer(rng.uniform(2, 4) * np.sqrt(harmonics), seconds))
+        waves = np.sin(np.outer(2 * np.pi * pitch * harmonics, seconds))
+        note = rng.uniform(0.2, 1.0) * (1.0 / harmonics**1.2) @ (decay * waves)
+        np.add.at(signal, (start + np.arange(note.size)) % signal.size, note)  # the end goes on at the start
+    signal *= 0.9 / np.abs(signal).max()
+    signal += 0.0009 * rng.standard_normal(signal.size)
+    return AudioRecording("generated notes", signal.reshape(n_pieces, size), rate)

@@ -81,7 +81,7 @@ def make_selector(
     """
     if method in user_selectors:
         return load_selector(user_selectors[method])
-    one = METHODS[method]
+    one = METHODS.get(method, {"selector": method})  # a selector by its name is a method as well
     made: Any = RowExact() if one["selector"] == "rows" else as_selector(one["selector"])
     if "error_bound" in one:
         made = replace(made, stop=skpursuit.ErrorBound(one["error_bound"]))

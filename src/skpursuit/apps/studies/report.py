@@ -17,15 +17,7 @@ from typing import Annotated, Any
 import msgspec
 
 from skpursuit._text import write
-from skpursuit.apps.pages.render import (
-    CARD,
-    COLOURS,
-    RULE,
-    format_number,
-    new_figure,
-    render,
-    to_svg,
-)
+from skpursuit.apps.pages.render import CARD, COLOURS, RULE, format_number, new_figure, render, to_svg
 
 from . import statistics
 from .loaders import DataError
@@ -44,6 +36,13 @@ VALUE_TYPES: dict[str, Any] = {
     "share": Annotated[float, msgspec.Meta(ge=0, le=1)],
     "whole": Annotated[int, msgspec.Meta(ge=0, lt=2**53)],
     "count": Annotated[int, msgspec.Meta(ge=1, lt=2**53)],
+}
+#: The lines of the race: the column of its results, and a colour.
+RACE_LINES = {
+    "exact winner": ("winner", COLOURS[4]),
+    "second": ("second", COLOURS[2]),
+    "third": ("third", COLOURS[5]),
+    "best of the others": ("others", COLOURS[1]),
 }
 MARKERS = "osD^vP*Xphd<>8sD^vP*Xo"
 CLOSEST = 9.5  # points between the names of two lines
@@ -99,6 +98,7 @@ def render_page(folder: str | Path) -> str:
         label=label,
         measures=measures,
         settings_panels=settings_panels,
+        race_panels=race_panels,
     )
 
 
@@ -146,8 +146,25 @@ def settings_panels(rows: ResultRows) -> list[Panel]:
     return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
 
 
+def race_panels(rows: ResultRows) -> list[Panel]:
+    """A panel for every selector: the estimates of the exact winner and its rivals as rows are read."""
+    panels = []
+    for method in methods_of(rows):
+        own = where(rows, method=method)
+        found = "finds the winner" if own[0]["rank"] == 1 else f"takes number {own[0]['rank']} for it"
+        title = f"{label(method)}: {found}, reads {own[0]['read']:.0%} of X"
+        runners = []
+        for name, (column, _) in RACE_LINES.items():
+            known = [(row["rows_read"], row[column]) for row in own if row[column] is not None]
+            runners.append(Curve(name, [x for x, _ in known], [y for _, y in known]))
+        panels.append(Panel(title, "rows read", runners, x_log=True, y_shown=(1,)))
+    return panels
+
+
 def line_style(name: str) -> tuple[str, str]:
     """Return the colour and the marker of a line; names that are not known get theirs from their letters."""
+    if name in RACE_LINES:
+        return RACE_LINES[name][1], ""
     if name in METHODS:
         at = list(METHODS).index(name)
         return COLOURS[at], MARKERS[at]

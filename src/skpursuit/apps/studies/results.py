@@ -57,12 +57,8 @@ class Results:
 
     def lines(self) -> bytes:
         """Return the whole file."""
-        head = {
-            "settings": self.settings,
-            "fingerprint": settings_digest(self.settings),
-            "columns": self.columns,
-        }
-        lines: list[Any] = [head, *({"about": one} for one in self.about)]
+        head = {"settings": self.settings, "fingerprint": settings_digest(self.settings)}
+        lines: list[Any] = [{**head, "columns": self.columns}, *({"about": one} for one in self.about)]
         lines += [{"cell": cell, "rows": list(map(without_none, rows))} for cell, rows in self.cells.items()]
         return b"".join(map(json_line, lines))
 
@@ -114,10 +110,12 @@ def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-            if results is None:
-                results = _begun(entry)
-            else:
+            if results is not None:
                 _add(results, entry)
+            elif entry["fingerprint"] != settings_digest(entry["settings"]):
+                raise ValueError("the settings were changed")
+            else:
+                results = Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if results is None:
                 raise ResultsError(path, FOREIGN, OTHER_FOLDER) from None
@@ -133,13 +131,6 @@ def _refuse_lone_table(path: Path) -> None:
     table = path.with_suffix(".csv")
     if table.exists() and not path.exists():
         raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
-
-
-def _begun(entry: Any) -> Results:
-    """Return the results that a first line begins; any exception if it is none."""
-    if entry["fingerprint"] != settings_digest(entry["settings"]):
-        raise ValueError("the settings were changed")
-    return Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
 
 
 def _add(results: Results, entry: Any) -> None:
@@ -179,21 +170,18 @@ class ResultsFile:
             self.results = found or wanted
             if found is None:
                 self._write(wanted.lines())
-            self._check(self.results, wanted)
+            old, new = self.results.settings, wanted.settings
+            if settings_digest(old) != settings_digest(new):
+                changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
+                raise ResultsError(path, f"it holds results of other settings ({changed})", OTHER_FOLDER)
+            if self.results.columns != wanted.columns:
+                raise ResultsError(path, "its columns are not those of this experiment", OTHER_FOLDER)
             if about and about not in self.results.about:
                 self._write(json_line({"about": about}))
                 self.results.about.append(about)
         except BaseException:
             self._file.close()
             raise
-
-    def _check(self, found: Results, wanted: Results) -> None:
-        """Refuse rows of other settings or columns."""
-        if settings_digest(old := found.settings) != settings_digest(new := wanted.settings):
-            changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
-            raise ResultsError(self.path, f"it holds results of other settings ({changed})", OTHER_FOLDER)
-        if found.columns != wanted.columns:
-            raise ResultsError(self.path, "its columns are not those of this experiment", OTHER_FOLDER)
 
     def __enter__(self) -> ResultsFile:
         return self

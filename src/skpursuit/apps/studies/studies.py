@@ -21,7 +21,7 @@ from . import text as words
 from .grid import Cell, Experiment
 from .loaders import DataError
 from .methods import DECLARED as GRIDS
-from .methods import RESULT_COLUMNS, settings_of
+from .methods import RESULT_COLUMNS, load_selector, settings_of
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,10 @@ class StudyOptions:
 
     full: bool = False  # the paper's sizes
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
-    data: str | Path | None = None  # folder with text collections and recordings
+    data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
-    user_selectors: Mapping[str, str] = field(
-        default_factory=dict
-    )  # selectors of one's own: name and FILE.py:NAME
+    #: selectors of one's own: name and FILE.py:NAME
+    user_selectors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def repetitions(self) -> int:
@@ -89,10 +88,20 @@ def _cost(cell: Cell) -> float:
     return dear * cell["n"] * cell["d"] * steps
 
 
+def race_study(options: StudyOptions) -> Experiment:
+    """One selection by every selector that records its rounds, one's own included."""
+    own = [name for name, place in options.user_selectors.items() if load_selector(place).rounds is not None]
+    grid = GRIDS["race"]
+    racing = [method for method in options.choose(grid["methods"]) if method in (*grid["methods"], *own)]
+    cells = [{**grid["problem"], "method": method} for method in racing]
+    run = partial(synthetic.run_race, user_selectors=dict(options.user_selectors))
+    return Experiment("race", cells, run, tuple(RESULT_COLUMNS["race"]), options.settings)
+
+
 def audio_study(options: StudyOptions) -> Experiment:
     """CoSaMP codes of pieces of sound; the trials are the pieces."""
     grid = GRIDS["audio"]["full" if options.full else "small"]
-    recording, count = sound.recording(str(options.data)), grid["count"]
+    recording, count = sound.recording(options.data), grid["count"]
     pieces = min(len(recording.pieces), count * grid.get("cells", len(recording.pieces)))
     # In a random order, so that what a long run has finished is a sample of the whole recording.
     starts = np.random.default_rng(0).permutation(np.arange(0, pieces, count)).tolist()
@@ -105,7 +114,7 @@ def audio_study(options: StudyOptions) -> Experiment:
         raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
     chosen = options.choose(GRIDS["audio"]["methods"])
     run = partial(
-        sound.run_audio, data=str(options.data), methods=chosen, user_selectors=dict(options.user_selectors)
+        sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)
     )
     settings = {**options.settings, "recording": recording.name}
     if options.methods:
@@ -115,7 +124,7 @@ def audio_study(options: StudyOptions) -> Experiment:
 
 def text_study(options: StudyOptions) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
-    found, grid = words.collections(str(options.data)), GRIDS["text"]
+    found, grid = words.collections(options.data), GRIDS["text"]
     cells = [
         {"collection": name, "split": split, "method": method}
         for late in (False, True)
@@ -125,13 +134,14 @@ def text_study(options: StudyOptions) -> Experiment:
         if (method in grid["slow"]) is late
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
-    settings = {"generated": False, **digests}  # as older results have it
-    run = partial(words.run_text, data=str(options.data), user_selectors=dict(options.user_selectors))
+    settings = {"generated": options.data is None, **digests}
+    run = partial(words.run_text, data=options.data, user_selectors=dict(options.user_selectors))
     cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
     return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings, cost)
 
 
 STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {
+    "race": race_study,
     **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
     "audio": audio_study,
     "text": text_study,

@@ -1,4 +1,7 @@
-"""Experiments on synthetic signals: OMP, Frank-Wolfe and CoSaMP. A cell is one problem and one method."""
+"""Experiments on synthetic signals: OMP, Frank-Wolfe and CoSaMP, and one selection as a race.
+
+A cell is one problem and one method.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ import numpy as np
 
 import skpursuit
 from skpursuit.metrics import f_measure, support_overlap
+from skpursuit.plots import trace
+from skpursuit.selectors import Query
 
 from .grid import Cell
 from .methods import NO_USER_SELECTORS, FixedIterationCoSaMP, make_selector, timed_fit
 
 ProblemKey = tuple[int, int, int, int]  # n, d, k and the trial
+RACE_STEPS = 25  # rows of a race, beside those where columns are dropped
 THRESHOLD = 1e-3  # of the F-measure: coefficients up to this size count as zero
 RESIDUAL_FACTOR = 1.001  # times the residual of exact CoSaMP
 
@@ -101,3 +107,26 @@ def run_cosamp(cell: Cell, user_selectors: Mapping[str, str] = NO_USER_SELECTORS
     if method == "stoch":
         solver = skpursuit.StoGradMP(n_nonzero_coefs=k, max_iter=3 * k, tol=enough)
     return _run(cell, solver, exact, user_selectors)
+
+
+def run_race(cell: Cell, user_selectors: Mapping[str, str] = NO_USER_SELECTORS) -> list[dict[str, Any]]:
+    """Follow the first selection of a pursuit; one row for every step of it that is kept."""
+    X, y, _ = toy(place_of(cell))
+    query = Query(-y, rng=np.random.default_rng(cell["trial"]))
+    selector = make_selector(cell["method"], user_selectors=user_selectors)
+    course = trace(selector, skpursuit.as_design(X), query)
+    exact = np.abs(X.T @ y)
+    order = np.argsort(-exact, kind="stable")
+    rank = int(np.flatnonzero(order == course.answer.indices[0])[0]) + 1
+    answer = {"rank": rank, "read": course.answer.entries_read / X.size}
+    steps = np.linspace(0, len(course.rows) - 1, RACE_STEPS).round().astype(int)
+    dropped = np.searchsorted(course.rows, [rows for rows, _ in course.rounds])
+    rows = []
+    for step in np.unique(np.concatenate([steps, dropped])):
+        running = (course.dropped_at >= course.rows[step]) & np.isfinite(course.scores[step])
+        scores = np.where(running, course.scores[step] / exact.max(), -np.inf)
+        best = zip(("winner", "second", "third", "others"), [*scores[order[:3]], scores[order[3:]].max()])
+        estimates = {name: float(score) for name, score in best if np.isfinite(score)}
+        left = int(np.count_nonzero(course.dropped_at > course.rows[step]))
+        rows.append({"rows_read": float(course.rows[step]), "left": left, **estimates, **answer})
+    return rows

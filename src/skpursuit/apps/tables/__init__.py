@@ -4,7 +4,7 @@
 each holds, and `TableEncoding` turns them into numbers, in the same way for every later file.
 
 >>> table = read_table("houses.csv", EncodingOptions(target="price"))  # doctest: +SKIP
->>> later = apply_encoding("new.csv", table.encoding)  # doctest: +SKIP
+>>> later = table.encoding.apply(read_columns("new.csv"))  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -27,19 +27,9 @@ from .readers import read_arff, read_excel, read_npz, read_parquet, read_svmligh
 from .text_files import check_readable, uncompressed_name
 
 __all__ = [
-    "EncodedTable",
-    "EncodingOptions",
-    "RawColumn",
-    "RawTable",
-    "ReadOptions",
-    "TableEncoding",
-    "TableError",
-    "apply_encoding",
-    "fit_encoding",
-    "read_columns",
-    "read_table",
-    "stream_columns",
-]
+    "EncodedTable", "EncodingOptions", "RawColumn", "RawTable", "ReadOptions", "TableEncoding", "TableError",
+    "fit_encoding", "read_columns", "read_table", "stream_columns",
+]  # fmt: skip
 
 #: Readers by the name of the format.
 READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
@@ -65,9 +55,8 @@ def _format_of(path: Path, options: ReadOptions) -> str:
     extension = uncompressed_name(path).suffix.lower().lstrip(".")
     name = options.format or _EXTENSIONS.get(extension, extension)
     if name not in READERS:
-        raise TableProblem(
-            "unknown format" if name else "no extension", format=name, known=", ".join(READERS)
-        )
+        problem = "unknown format" if name else "no extension"
+        raise TableProblem(problem, format=name, known=", ".join(READERS))
     return name
 
 
@@ -107,10 +96,3 @@ def read_table(
     TableError has one line for each problem that names the file, the problem and the remedy.
     """
     return fit_encoding(read_columns(path, read), encoding or EncodingOptions())
-
-
-def apply_encoding(
-    path: str | os.PathLike[str], encoding: TableEncoding, read: ReadOptions | None = None
-) -> EncodedTable:
-    """Read a new file and encode it as the training file was; ``y`` is None."""
-    return encoding.apply(read_columns(path, replace(read or ReadOptions(), only=frozenset(encoding.used))))

@@ -158,21 +158,19 @@ class RawColumn:
     @property
     def lost_digits(self) -> str:
         """A whole number that loses digits as one of float64; empty if none does."""
-        found = self.plain_numbers if self.is_text else self._typed[0]
-        for row in np.flatnonzero(np.abs([] if found is None else found) >= 2**53)[
-            :MAX_DIGITS_CHECKED
-        ].tolist():
+        numbers = self.plain_numbers if self.is_text else self._typed[0]
+        found = np.empty(0) if numbers is None else numbers
+        for row in np.flatnonzero(np.abs(found) >= 2**53)[:MAX_DIGITS_CHECKED].tolist():
             cell = self.cell(row).strip()
-            if re.fullmatch(r"[+-]?\d+", cell) and found is not None and int(cell) != int(found[row]):
+            if re.fullmatch(r"[+-]?\d+", cell) and int(cell) != int(found[row]):
                 return cell
         return ""
 
     def units(self, decimal: str) -> list[str]:
         """Return the signs and units that numbers carry here, the most frequent first; "" is none."""
         counts: dict[str, int] = {}
-        for label, count in list(zip(self.factorized[1] if self.is_text else (), self.counts.tolist()))[
-            :2000
-        ]:
+        labels = self.factorized[1][:2000] if self.is_text else []
+        for label, count in zip(labels, self.counts.tolist()):
             if (unit := parsing.unit_of(label, decimal)) is not None:
                 counts[unit] = counts.get(unit, 0) + count
         return sorted(counts, key=lambda unit: -counts[unit])
@@ -300,4 +298,4 @@ def may_have_totals(rows: Sequence[Sequence[Any]], options: ReadOptions) -> bool
 def is_total_row(row: Sequence[Any]) -> bool:
     """Whether the first text of a row says that it is a total."""
     first = next((cell for cell in row if cell is not None and str(cell).strip()), "")
-    return isinstance(first, str) and parsing.is_total_label(first)
+    return isinstance(first, str) and first.strip(" *():\u00a0").casefold() in parsing.TOTALS

@@ -45,6 +45,7 @@ PLAIN_NUMBER_BYTES = 2**23  # bytes from which columns that look like plain numb
 COMMA = re.compile(f"^(?:{UNAMBIGUOUS[',']})$", re.M)
 PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
 NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
+NOTE = re.compile(r"[*#(]|.*?[^\W\d_]{2,}[\W\d_].*?[^\W\d_]{2,}")  # marked as one, or a sentence
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
 MAX_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
@@ -153,9 +154,8 @@ def _plain_numbers(layout: Layout) -> frozenset[str]:
     columns = dict(zip(layout.names, map("\n".join, zip(*rows))))  # one search for a column, of very many
     if any(COMMA.search(cells) for cells in columns.values()):
         return frozenset()
-    return frozenset(
-        name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)
-    )
+    plain = [name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)]
+    return frozenset(plain)
 
 
 def find_layout(
@@ -227,12 +227,8 @@ def _two_lines(rows: Sequence[list[str]]) -> list[str]:
     upper, lower = ([cell.strip() for cell in row] for row in (*rows[:2], [], [])[:2])
     gaps = [j for j in range(1, len(upper)) if not upper[j]]
     rest = [row for row in rows[2:] if len(row) == len(upper)]
-    if (
-        len(upper) != len(lower)
-        or len(upper) - len(gaps) < 2
-        or len(rest) < 3
-        or not all(lower[j] for j in gaps)
-    ):
+    fits = len(upper) == len(lower) and all(lower[j] for j in gaps)
+    if not fits or len(upper) - len(gaps) < 2 or len(rest) < 3:
         return []
     named = [cell for cell in lower if cell and not re.fullmatch(r"[-+]?[\d.,]+", cell)]
     years = [cell for cell in lower if re.fullmatch(r"(19|20)\d\d", cell)]
@@ -352,32 +348,22 @@ def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
     lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MAX_TOTALS:]
     found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
     totals = {line for line, record in found.items() if is_total_row(record)}
-    notes = {line for line, record in found.items() if len(record) == 1 and _is_note(record[0])}
+    notes = {line for line, record in found.items() if len(record) == 1 and NOTE.match(record[0])}
     # A row that was cut off has no line break behind it.
     return totals | (notes if len(layout.names) > 2 and not every[-1] else set())
-
-
-def _is_note(text: str) -> bool:
-    """Whether a text is a sentence, or marked as a note."""
-    return text.startswith(("*", "#", "(")) or len(re.findall(r"[^\W\d_]{2,}", text)) > 1
 
 
 def _bad_rows(layout: Layout) -> Iterator[TableProblem]:
     """Find the lines that do not have as many fields as there are columns."""
     width = len(layout.names)
-    reader = csv.reader(
-        itertools.chain(layout.file.lines(), ["\n", layout.after[1:]]), delimiter=layout.delimiter
-    )
-    last: list[str] = []
-    line = 0
+    lines = itertools.chain(layout.file.lines(), ["\n", layout.after[1:]])
+    reader, last, line = csv.reader(lines, delimiter=layout.delimiter), list[str](), 0
     try:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
             if line and len(last) != width:
-                cut = record == layout.last and len(last) < width
+                name = "cut off" if record == layout.last and len(last) < width else "bad row"
                 text = quote(layout.delimiter.join(last), MAX_LINE_SHOWN)
-                yield TableProblem(
-                    "cut off" if cut else "bad row", line=line, fields=len(last), width=width, text=text
-                )
+                yield TableProblem(name, line=line, fields=len(last), width=width, text=text)
             last, line = record, reader.line_num
             if any(SENTINEL in cell or SENTINEL_NUMBER in cell for cell in record) and record != layout.last:
                 break

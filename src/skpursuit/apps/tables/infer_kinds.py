@@ -82,13 +82,11 @@ def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[
     """Return the kind of every column."""
     shares = {name: _shares(name, column) for name, column in raw.items()}
     decimal, day_first = _infer_locale(raw, shares, options)
-    guesses = {
-        name: ColumnInference(name, column, shares[name], decimal, day_first, options)
-        for name, column in raw.items()
-    }
-    return {
-        name: guess.target() if name == options.target else guess.kind() for name, guess in guesses.items()
-    }
+    kinds = {}
+    for name, column in raw.items():
+        guess = ColumnInference(name, column, shares[name], decimal, day_first, options)
+        kinds[name] = guess.target() if name == options.target else guess.kind()
+    return kinds
 
 
 def _shares(name: str, column: RawColumn) -> dict[str, float]:
@@ -344,9 +342,7 @@ def _gaps(known: np.ndarray) -> tuple[float, ...]:
             gaps = tuple(np.unique(below).tolist())
     if (top := known.max()) in GAPS_ABOVE:
         rest = known[known < top]
-        if (
-            MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
-            and MISSING_CODE_RATIO * rest.max() < top
-        ):
+        several = MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
+        if several and MISSING_CODE_RATIO * rest.max() < top:
             gaps += (float(top),)
     return gaps

@@ -72,16 +72,6 @@ _MARKS = {"^'": "", _BRACKETS: r"-\1\2", _NOTHING: r"\1 0"}
 _ENDS = {r"[.,](?:--?|[–—])$": "", r"^([^+-].*)-$": r"-\1"}
 
 
-def is_total_label(text: str) -> bool:
-    """Whether a text is the beginning of a row of totals."""
-    return text.strip(" *():\u00a0").casefold() in TOTALS
-
-
-def is_plain(text: str) -> bool:
-    """Whether Python reads no more into a text (or several, joined) than other programs do."""
-    return "_" not in text and (text.isascii() or text.strip().isascii())
-
-
 def parse_numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
     mark = re.escape(unit).replace("/", r"\/")
@@ -136,7 +126,10 @@ def value_of(label: str) -> Decimal | None:
         value = Decimal(label)
     except InvalidOperation:
         return None
-    return value if is_plain(label) and value.is_finite() else None
+    plain = (
+        "_" not in label and label.strip().isascii()
+    )  # Python reads more into texts than other programs do
+    return value if plain and value.is_finite() else None
 
 
 def values_of(labels: Sequence[str]) -> list[Decimal] | None:

@@ -14,7 +14,7 @@ import re
 import sys
 import zipfile
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,10 +64,8 @@ def _row_bytes(footer: Any, options: ReadOptions) -> float:
     """Return the bytes that a row takes at least, of the columns that are read."""
     schema = footer.schema.to_arrow_schema()
     wanted = [field.type for field in schema if options.only is None or field.name in options.only]
-    types = pyarrow.types
-    return sum(
-        kind.bit_width / 8 if types.is_primitive(kind) and not types.is_null(kind) else 4 for kind in wanted
-    )
+    known = pyarrow.types.is_primitive  # null has no width
+    return sum(kind.bit_width / 8 if known(kind) and kind != pyarrow.null() else 4 for kind in wanted)
 
 
 def stream_parquet(path: Path, options: ReadOptions) -> Iterator[RawTable]:
@@ -311,9 +309,8 @@ def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
 def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
     X = arrays.get("X")
     if X is None:
-        raise TableProblem(
-            "npz content", problem=f"there is no X among the arrays ({quote_list(tuple(arrays))})"
-        )
+        problem = f"there is no X among the arrays ({quote_list(tuple(arrays))})"
+        raise TableProblem("npz content", problem=problem)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         problem = f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers"
         raise TableProblem("npz content", problem=problem)
@@ -323,9 +320,8 @@ def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
 def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
     missing = [name for name in _CSR if name not in arrays]
     if missing:
-        raise TableProblem(
-            "npz content", problem=f"parts of the sparse matrix are missing: {quote_list(missing)}"
-        )
+        problem = f"parts of the sparse matrix are missing: {quote_list(missing)}"
+        raise TableProblem("npz content", problem=problem)
     if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
         raise TableProblem("no CSR")
     try:
@@ -350,28 +346,25 @@ def _used_columns(path: Path, X: Any, target: dict[str, RawColumn]) -> RawTable:
 def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
     """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
     file = inspect_text(path, options)
-    _check_lines(file, lambda text: "_" in text)  # which Python would read into a number
+    _check_lines(file, "_")  # which Python would read into a number
     try:
         with open_bytes(path) as stream:
             stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
             X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
-        _check_lines(file, lambda text: True)
+        _check_lines(file)
         raise TableProblem("svmlight") from None
     return _used_columns(path, X, {"y": RawColumn.of(y)})
 
 
-def _check_lines(file: TextFile, suspicious: Callable[[str], bool]) -> None:
+def _check_lines(file: TextFile, suspicious: str = "") -> None:
+    """Refuse the first line that is not svmlight, of those that hold a suspicious text."""
     for number, text in enumerate(file.lines(), start=1):
-        if suspicious(text) and not _is_svmlight(text):
+        line = text.partition("#")[0].strip() if suspicious in text else ""
+        indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
+        ordered = indices == sorted({index for index in indices if index < 2**31})
+        if line and not (ordered and _SVMLIGHT.fullmatch(line)):
             raise TableProblem("svmlight line", line=number, text=text.strip())
-
-
-def _is_svmlight(text: str) -> bool:
-    line = text.partition("#")[0].strip()
-    indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
-    ordered = indices == sorted({index for index in indices if index < 2**31})
-    return not line or (ordered and _SVMLIGHT.fullmatch(line) is not None)
 
 
 def read_arff(path: Path, options: ReadOptions) -> RawTable:

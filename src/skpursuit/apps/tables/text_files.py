@@ -68,15 +68,13 @@ class TextFile:
     n_lines: int = 0  # that are not empty, or more
     longest: int = 0  # characters of the longest line that goes beyond a block
     mixed: str = ""  # the first line that is UTF-8 where the file as a whole is Windows-1252
-    whitespace_separated: bool = (
-        False  # whether columns are apart by any number of spaces, which are read as one tab
-    )
+    whitespace_separated: bool = False  # whether any number of spaces is between columns, and read as a tab
 
     def lines(self) -> Generator[str, None, None]:
         """Yield the lines, with their line breaks as they are."""
         with open_text(self.path, self.codec) as file:
             yield from (
-                ("\t".join(line.split()) + "\n" for line in file) if self.whitespace_separated else file
+                "\t".join(line.split()) + "\n" if self.whitespace_separated else line for line in file
             )
 
     def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
