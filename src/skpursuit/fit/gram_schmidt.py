@@ -266,7 +266,11 @@ def replay_rows(Q: RowBuffer, numbers: dict[str, Any], columns: Iterable[Floats]
         if grown[at]:
             for part in passes[starts[at] :][: used[at]].reshape(counts[at], before[at]):
                 v = v - part @ Q.rows
-            Q = Q.extend((v / R[ends[at] - 1])[None])
+            with np.errstate(over="ignore"):
+                row = v / R[ends[at] - 1]
+            if not np.isfinite(row).all():
+                raise ValueError("a direction of the factor is not finite")
+            Q = Q.extend(row[None])
     return Q
 
 

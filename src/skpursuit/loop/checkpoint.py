@@ -180,13 +180,13 @@ def restore_state(path: Path, saved: Snapshot, first: State, bound: BoundSelecto
             raise ValueError(refusal.format(fault))
     if first.factor is None:
         return state
-    try:
-        first.factor.check_arrays(saved.factor, len(state.support))
-    except (KeyError, ValueError) as error:
-        raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
     # One at a time, as the run came to them: an operator may give several columns with other bits.
     columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
-    return replace(state, factor=first.factor.replay(saved.factor, columns))
+    try:
+        first.factor.check_arrays(saved.factor, len(state.support))
+        return replace(state, factor=first.factor.replay(saved.factor, columns))
+    except (KeyError, ValueError) as error:
+        raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:
