@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.rank_tolerance import rank_tolerance
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -269,7 +270,7 @@ def replay_rows(Q: RowBuffer, numbers: dict[str, Any], columns: Iterable[Floats]
             with np.errstate(over="ignore"):
                 row = v / R[ends[at] - 1]
             if not np.isfinite(row).all():
-                raise ValueError("a direction of the factor is not finite")
+                raise NonFiniteError("a direction is not finite")
             Q = Q.extend(row[None])
     return Q
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from skpursuit._atomic_files import write_atomically
 from skpursuit.numerics.arrays import are_columns
+from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.parameters import check_count, check_number, check_path
 from skpursuit.problem.state import Record, SparseUpdate, State, Status
 from skpursuit.selectors.base import BoundSelector
@@ -182,11 +183,15 @@ def restore_state(path: Path, saved: Snapshot, first: State, bound: BoundSelecto
         return state
     # One at a time, as the run came to them: an operator may give several columns with other bits.
     columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
+    damaged = "the factor of its fit is damaged ({})"
     try:
         first.factor.check_arrays(saved.factor, len(state.support))
-        return replace(state, factor=first.factor.replay(saved.factor, columns))
     except (KeyError, ValueError) as error:
-        raise ValueError(refusal.format(f"the factor of its fit is damaged ({error})")) from None
+        raise ValueError(refusal.format(damaged.format(error))) from None
+    try:
+        return replace(state, factor=first.factor.replay(saved.factor, columns))
+    except NonFiniteError as error:  # any other fault is one of reading X
+        raise ValueError(refusal.format(damaged.format(error))) from None
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:
