@@ -208,3 +208,13 @@ class View:
             part = getattr(self, name)
             if part is not None:
                 digest.update(name.encode() + np.ascontiguousarray(part).tobytes())
+
+
+def column_sums(r: Floats) -> Floats:
+    """Sums of residuals, which are the constant column's entries."""
+    return np.asarray(r, dtype=np.float64).sum(axis=0)
+
+
+def constant_bound(r: Floats) -> Floats:
+    """Bound on the rounding of the sums of residuals."""
+    return sum_error_bound(2 * len(r) * EPS, np.ones(1), r)[0]

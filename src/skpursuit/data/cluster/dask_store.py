@@ -14,7 +14,7 @@ chunks whenever they are asked for, and only codes are kept.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import count, pairwise
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ from skpursuit.data.store import (
     TilePosition,
     TileStore,
     TileTransform,
+    Values,
+    Verb,
     call,
     no_arguments,
 )
@@ -120,10 +122,7 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self,
-        fn: str | Callable[..., Any],
-        args: Arguments = no_arguments,
-        tile_transform: TileTransform | None = None,
+        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
         things = self.tiles if tile_transform is None else list(graph)
@@ -156,14 +155,6 @@ class DaskStore(TileStore):
     def drop_transformed(self, tile_transform: TileTransform) -> None:
         self._made.pop(tile_transform, None)
 
-    # -- whether X is what it was ---------------------------------------------------------------------
-
-    def start_change_detection(self) -> None:
-        """Nothing: chunks of a Dask array are not written to."""
-
-    def check_unchanged(self) -> None:
-        """Nothing, as `watch`."""
-
     def update_digest(self, digest: Any, reads: ReadCounter) -> None:
         """Feed a checksum of every tile to a digest."""
         reads.add_prepared(*self.cost())
@@ -191,7 +182,7 @@ def transform_tile(tile_transform: TileTransform, number: int, block: Any) -> An
     return tile_transform(DenseTile(block), number)
 
 
-def done(fn: str | Callable[..., Any], arguments: tuple[Any, ...], is_tile: bool, block: Any) -> Any:
+def done(fn: Verb, arguments: Values, is_tile: bool, block: Any) -> Any:
     """What a trip does with a tile, or with what is kept of it."""
     return call(fn, DenseTile(block) if is_tile else block, arguments)
 

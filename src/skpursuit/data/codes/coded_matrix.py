@@ -106,6 +106,8 @@ class CodedMatrix:
         )  # no cycle: the store keeps this
         if store.is_one_tile:
             self.only = next(iter(store.map_tiles(itself, tile_transform=self.transform)))[1]
+            verbs = ("decoded", "estimate", "start_path_product")  # those of the tile
+            vars(self).update({name: getattr(self.only, name) for name in verbs})
         facts = [found for _, found in store.map_tiles(facts_of, tile_transform=self.transform)]
         width = len(store.grid[0])
         grid = [facts[i : i + width] for i in range(0, len(facts), width)]
@@ -127,8 +129,6 @@ class CodedMatrix:
 
     def decoded(self, cols: Indices, fine: bool = False) -> Floats:
         """Columns as one byte has them, or both, the rows of a float32 array."""
-        if self.store.is_one_tile:
-            return self.only.decoded(cols, fine)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at, places: (fine,)  # noqa: E731
         for place, places, part in self.store.map_column_tiles("decoded", cols, args, self.transform):
@@ -137,8 +137,6 @@ class CodedMatrix:
 
     def estimate(self, u: Floats, fine: bool = False, cols: Indices | None = None) -> ValueAndBound:
         """X^T u or its entries at `cols`, with bounds; see `CodedTile.estimate`."""
-        if self.store.is_one_tile:
-            return self.only.estimate(u, fine, cols)
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
         g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
         args = lambda at, places: (u[at.rows], fine)  # noqa: E731
@@ -164,8 +162,6 @@ class CodedMatrix:
         self, R: Floats, before: PathState | None, dtype: Any, fine: bool = False
     ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], PathState | None]]]:
         """Products of the decoded columns with the rows of R; see `CodedTile.following`."""
-        if self.store.is_one_tile:
-            return self.only.start_path_product(R, before, dtype, fine)
         cuts: list[list[Any]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
         args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
 
