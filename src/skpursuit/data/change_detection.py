@@ -3,7 +3,8 @@
 A design keeps norms, codes and columns of X, which are worthless once the caller writes to X. To compare all
 entries would cost as much as what is kept. So one entry of every row and one of every column is remembered,
 at positions that the shape fixes, and read again when the design is used again. That notices a row, a column
-or a matrix that was written anew; a change of a few single entries, it most likely does not.
+or a matrix that was written anew; a change of a few single entries, it most likely does not. `TileStore`
+compares.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The product with a sparse X costs its stored entries, adds them in stored order, and so gives equal columns
 equal bits: in float64 it is its own fixed-order product, and there is nothing for codes to save. Verbs that
-need the other layout (rows of CSC, columns of CSR) make it once with `prepare`.
+need the other layout (rows of CSC, columns of CSR) make it once with `ensure_layout`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAYOUT_FORMATS = {"rows": "csr", "entries": "csr", "columns": "csc"}
 
 
 class SparseTile(Tile):
-    """A checked scipy CSR or CSC matrix; the other layout is made by `prepare`, and kept."""
+    """A checked scipy CSR or CSC matrix; the other layout is made by `ensure_layout`, and cached."""
 
     is_sparse = True
     mean_rounding_unit = MEAN_UNIT

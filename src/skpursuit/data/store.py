@@ -19,7 +19,7 @@ from itertools import pairwise
 from itertools import product as pairs
 from math import sqrt
 from os import PathLike
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -48,6 +48,11 @@ class TilePosition(NamedTuple):
 class TileTransform(Hashable, Protocol):
     """Makes the codes of a tile: a pure function of the tile and its number, and a small value itself."""
 
+    large_arrays: ClassVar[tuple[str, ...]]  # names of those that should stay in memory first
+
+    @property
+    def label(self) -> str: ...
+    def kind(self) -> type: ...
     def __call__(self, tile: Any, number: int) -> Any: ...
 
 

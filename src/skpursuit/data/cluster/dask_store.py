@@ -5,7 +5,7 @@ chunks, the array alone decides, so that any number of workers gives the same bi
 (its codes) is one more task, made of the tile. All are ordinary tasks: when a worker dies, the scheduler
 makes what was on it again, from the chunks, by the same functions and so to the same bits.
 
-A verb of the store is one trip (`dask_cluster.py`): one task for each tile that is needed, with its part of
+A verb of the store is one trip (`dask_client.py`): one task for each tile that is needed, with its part of
 the residual in it, and small results. The driver holds vectors of n or d numbers and a bounded cache of
 columns. Where X fits in the memory of the workers, tiles are kept there; otherwise they are made of their
 chunks whenever they are asked for, and only codes are kept.
@@ -47,11 +47,8 @@ TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 MAX_JOINED_COLUMNS = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
-ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = (
-    0.02,
-    0.0025,
-    1 / 225e6,
-)  # seconds of a trip, of each of its tasks, and of a byte sent
+# Seconds of a trip, of each of its tasks, and of a byte sent.
+ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = 0.02, 0.0025, 1 / 225e6
 
 
 class ChunkSlice(NamedTuple):
@@ -70,7 +67,7 @@ class DaskStore(TileStore):
     X : dask.array.Array of two dimensions, with known chunks
     names : list of str, optional
         Of the columns.
-    limit : MemoryLimit
+    limit : MemoryBudget
         Of the driver.
     """
 

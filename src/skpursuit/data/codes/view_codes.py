@@ -1,7 +1,7 @@
 """X in one byte an entry or two, behind a view: estimates of V^T r with bounds, for a fraction of the bytes.
 
-Codes belong to X itself (`panel_codes.py`), so one copy serves every view. A design hands out `Codes`: it
-takes residuals down through the view, counts what is read, and corrects what comes up, with its rounding.
+Codes belong to X itself (`coded_matrix.py`), so one copy serves every view. A design hands out `ViewCodes`:
+it takes residuals down through the view, counts what is read, and corrects what comes up, with its rounding.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class ViewCodes:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `fine` decodes by
-        both bytes.
+        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `second_byte` decodes
+        by both bytes.
         """
         self.design.reads.add(*self.panels.costs[second_byte])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)

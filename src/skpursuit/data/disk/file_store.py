@@ -1,7 +1,8 @@
 """X in files: tiles are loaded one after the other, the next one while the last one is worked on.
 
 Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
-columns, products) has its share of one memory limit. Files are read by `reads.CountedFile`, which counts.
+columns, products) has its share of one memory limit. Files are read by `read_counter.CountedFile`, which
+counts.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ from skpursuit.progress import current_monitor
 
 
 class FileStore(TileStore):
-    """X by the recipes of its tiles.
+    """X by the readers of its tiles.
 
     Parameters
     ----------
-    recipes : list of list of Recipe
+    recipes : list of list of TileReader
         One list for each range of rows.
-    options : Options
+    options : DesignOptions
         With the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
     names : list of str, optional
         Of the columns, where the source has them.
