@@ -106,12 +106,6 @@ def test_files_of_a_folder_may_differ_in_the_order_and_width_of_their_columns(tm
         as_design(tmp_path / "f")
 
 
-def test_the_index_of_pandas_is_no_column(tmp_path):
-    frame = table()[["x0", "x1", "x2"]]
-    frame[frame["x0"] > 0].to_parquet(tmp_path / "x.parquet")
-    assert as_design(tmp_path / "x.parquet").shape[1] == 3
-
-
 def test_parquet_with_equal_names_or_without_files_is_refused(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table([[1.0], [2.0], [3.0]], names=["a", "b", "a"]), tmp_path / "x.parquet")

@@ -167,7 +167,7 @@ def gaussian(n, d, seed=0):
         ("C", 1 / 16, 48 * 64 + 52 * 64),  # four columns touch so many lines that whole rows are read
         ("C", 1 / 32, 100 * 64),
         ("C", 0.5, 3 * 64 + 97 * 64),
-        ("F", 1 / 16, 48 * 64 + 100 * 4),  # in this order whole columns are
+        ("F", 1 / 16, 48 * 64 + 52 * 4),  # in this order single entries are
         ("csr", 1 / 16, 100 * 64),
         ("csc", 1 / 16, 100 * 64),
     ],

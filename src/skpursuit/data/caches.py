@@ -88,7 +88,7 @@ class Caches:
     ----------
     columns : gathered columns
     norms : by axis and order
-    sizes : upper bounds of the column norms that cost less than a survey
+    norm_bounds : upper bounds of the column norms that cost less than a survey
     survey, weighted : statistics of the columns; and those with the row weights that were asked for last
     codes : X in one byte an entry or two
     gram, gram_columns : X^T X, and single columns of it

@@ -3,7 +3,8 @@
 A design keeps norms, codes and columns of X, which are worthless once the caller writes to X. To compare all
 entries would cost as much as what is kept. So one entry of every row and one of every column is remembered,
 at positions that the shape fixes, and read again when the design is used again. That notices a row, a column
-or a matrix that was written anew; a change of a few single entries, it most likely does not.
+or a matrix that was written anew; a change of a few single entries, it most likely does not. `TileStore`
+compares.
 """
 
 from __future__ import annotations
@@ -15,20 +16,6 @@ import numpy as np
 from skpursuit.numerics.arrays import Indices
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
-
-
-class ChangeDetector:
-    """Entries of arrays as they were, by their positions."""
-
-    def __init__(self, samples: list[tuple[np.ndarray, Any]]) -> None:
-        self.samples = [(array, at, np.array(array[at])) for array, at in samples]
-
-    def compare(self) -> None:
-        """Raise ValueError if one of the entries is another number now."""
-        if not all(np.array_equal(array[at], before, equal_nan=True) for array, at, before in self.samples):
-            raise ValueError(
-                "X was changed in place after its design was made; make a new design of it: as_design(X)"
-            )
 
 
 def of_array(X: np.ndarray) -> tuple[np.ndarray, Any]:

@@ -66,15 +66,9 @@ class DenseTile(Tile):
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         n, d = self.shape
-        height, width = n if rows is None else len(rows), d if cols is None else len(cols)
-        if rows is not None and cols is not None:
-            if self.fast_axis == 0:
-                height = n
-            else:  # whole rows, where the columns touch so many cache lines that they are read instead
-                from skpursuit.kernels.columns import prefer_full_rows
-
-                width = d if not self.blas_ready or prefer_full_rows(self.X, width) else width
-        return height * width, height * width * self.dtype.itemsize
+        width = d if cols is None or (rows is not None and self._reads_whole_rows(cols)) else len(cols)
+        entries = (n if rows is None else len(rows)) * width
+        return entries, entries * self.dtype.itemsize
 
     # -- products ---------------------------------------------------------------------------------------
 
@@ -173,17 +167,28 @@ class DenseTile(Tile):
         return self.cost()[1] if what == "rows" and self.fast_axis == 0 else 0
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
-        from skpursuit.kernels.columns import accumulate_dense_columns
+        if cols is not None and self._reads_whole_rows(cols):
+            total = np.zeros((*out.shape[1:], self.shape[1])).T
+            self.add_rows(rows, weights, total)
+            out += total[cols]
+            return
+        if cols is not None:
+            step = max(1, SMALL_BLOCK // max(1, len(rows)))
+            for start in range(0, len(cols), step):
+                lines = self.X[rows, cols[start : start + step, None]].astype(np.float64, copy=False)
+                out[start : start + step] += np.einsum("ji,i...->j...", lines, weights)
+            return
         from skpursuit.kernels.rows import accumulate_dense
 
         rows, weights = np.asarray(rows, dtype=np.int64), np.ascontiguousarray(weights, dtype=np.float64)
         sums = np.ascontiguousarray(out.T)  # out itself where each target is contiguous already
-        if cols is None:
-            accumulate_dense(self.X if self.c_order_copy is None else self.c_order_copy, rows, weights, sums)
-        else:
-            accumulate_dense_columns(self.X, rows, weights, np.asarray(cols, dtype=np.int64), sums)
+        accumulate_dense(self.X if self.c_order_copy is None else self.c_order_copy, rows, weights, sums)
         if not np.shares_memory(sums, out):
             out[...] = sums.T
+
+    def _reads_whole_rows(self, cols: Indices) -> bool:
+        """Whether so many columns of a C-ordered X touch nearly every cache line of a row."""
+        return self.fast_axis == 1 and 20 * len(cols) > self.shape[1]
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         return self.X[rows, cols].astype(np.float64, copy=False)

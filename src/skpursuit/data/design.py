@@ -18,14 +18,13 @@ import numpy as np
 from skpursuit.data import operator_tile as operator
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
-from skpursuit.data.memory_budget import MemoryBudget
 from skpursuit.data.read_counter import ReadCounter
-from skpursuit.data.store import TileStore
+from skpursuit.data.store import Access, TileStore
 from skpursuit.data.survey import OPERATOR_BATCH, Survey
 from skpursuit.data.tile import Cost
-from skpursuit.data.view import View
+from skpursuit.data.view import View, column_sums, constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.error_bounds import product_error_bound, sum_error_bound
+from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
@@ -39,22 +38,43 @@ class Design:
     store : TileStore
     view : View, optional
         Default: X as it is.
-    reads : Reads, optional
+    reads : ReadCounter, optional
         The counter; views of one design share it.
 
     Attributes
     ----------
     shape : (int, int)
     dtype : dtype of X
-    kept : Kept
+    access : Access
+        Where X is, and what it costs to read it.
+    limit : MemoryBudget
+        How much memory may be used beside X.
+    names : list of str, or None
+        Names of the columns of X, where its source has them.
+    on_disk : bool
+        Whether X is read from files, tile by tile.
+    in_memory : bool
+        Whether X is at hand, so that layouts of it can be kept.
+    has_codes : bool
+        Whether X has codes; without them the exact product is cheap, or all there is.
+    column_costs_full_pass : bool
+        Whether one column costs a pass over X, so that it should be gathered with likely ones.
+    constant : int, or None
+        The column of ones that the view adds.
+    caches : Caches
         What was derived for this view; that of X itself where the view is plain.
     """
 
     def __init__(self, store: TileStore, view: View | None = None, reads: ReadCounter | None = None) -> None:
         self.store = store
+        self.access: Access = store
         self.view = View() if view is None else view
         self.reads = ReadCounter() if reads is None else reads
         self.shape, self.dtype = self.view.shape(store.shape), store.dtype
+        self.limit, self.names = store.memory_budget, store.names
+        self.on_disk, self.in_memory, self.has_codes = store.on_disk, store.in_memory, store.first.can_encode
+        self.column_costs_full_pass = store.column_costs_full_pass
+        self.constant = store.shape[1] if self.view.constant else None
         self.caches = store.caches if self.view.is_identity else store.new_caches()
 
     def with_view(self, view: View) -> Design:
@@ -78,27 +98,7 @@ class Design:
     @property
     def in_memory_matrix(self) -> Any:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
-        return self.store.first.in_memory_matrix if self.store.is_one_tile and self.view.is_identity else None
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether X is read from files, tile by tile."""
-        return self.store.on_disk
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether X is at hand, so that layouts of it can be kept."""
-        return self.store.in_memory
-
-    @property
-    def limit(self) -> MemoryBudget:
-        """How much memory may be used beside X."""
-        return self.store.memory_budget
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns of X, where its source has them."""
-        return self.store.names
+        return self.store.in_memory_matrix if self.view.is_identity else None
 
     @property
     def file_bytes(self) -> int:
@@ -139,47 +139,44 @@ class Design:
         g = view.correct_product(
             self.store.product(view.scatter_rows(u, self.store.shape[0]), rows), u.sum(axis=0)
         )
-        return self._with_constant(g, r)
+        return g if self.constant is None else self._join_constant(g, column_sums(r))
 
     def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product.
 
         With `any_order` that of a float64 sum over all rows in any order, as `add_rows` makes it.
         """
-        view = self.view
-        if any_order:
-            return self._sum_rounding(r)
-        if view.is_identity:
-            return self.store.product_error(r, self.reads)
+        view, store = self.view, self.store
+        if view.is_identity and not any_order:
+            return store.product_error(r, self.reads)
         u = view.scale_rows(r)
-        spread = view.scatter_rows(u, self.store.shape[0])
-        error = self.store.product_error(spread, self.reads)
-        if view.is_centred:
-            error = self._sum_error(spread) if error is None else error
-            error = error + view.centring_error_bound(2 * (len(u) + 2) * EPS, u)
+        spread = view.scatter_rows(u, store.shape[0])
+        error = None if any_order else store.product_error(spread, self.reads)
+        if error is None and (any_order or view.is_centred):
+            sizes, unit = store.norm_bounds(self.reads), 2 * (len(spread) + 8) * EPS
+            error = product_error_bound(unit, sizes, spread, np.dtype(np.float64))
         if error is None:
             return None
-        return self._with_constant(view.bound_per_scale(error), r, bound=True)
+        if view.is_centred:
+            unit = 4 * (len(u) + 8) if any_order else 2 * (len(u) + 2)
+            error = error + view.centring_error_bound(unit * EPS, u)
+        error = view.bound_per_scale(error)
+        return error if self.constant is None else self._join_constant(error, constant_bound(r))
 
     def dots(
         self, cols: Indices, r: Floats, prefetch_candidates: Callable[[int], Indices] | None = None
     ) -> Floats:
         """Entries of V^T r at `cols` by a fixed-order product: equal columns have equal bits.
 
-        `likely` tells so many columns that may be asked for soon: they are gathered too where that is cheap.
+        `prefetch_candidates(count)` are columns that may be asked for soon: gathered too where that is cheap.
         """
         cols = np.asarray(cols)
         real = self._without_constant(cols)
         if prefetch_candidates is not None:
             self._gather_ahead(real, prefetch_candidates)
         self.reads.add(*self._column_cost(real))
-        if len(real) == len(cols):
-            return self._real_dots(real, r)
-        out = np.empty((len(cols), *r.shape[1:]))
-        constant = cols == self.store.shape[1]
-        out[~constant] = self._real_dots(real, r)
-        out[constant] = np.asarray(r, dtype=np.float64).sum(axis=0)
-        return out
+        g = self._real_dots(real, r)
+        return g if len(real) == len(cols) else self._join_constant(g, column_sums(r), cols)
 
     def _real_dots(self, cols: Indices, r: Floats) -> Floats:
         view, store = self.view, self.store
@@ -246,36 +243,21 @@ class Design:
         root = None if view.row_scale is None else view.row_scale[rows]
         u = weights if root is None else weights * (root if weights.ndim == 1 else root[:, None])
         real = None if cols is None else self._without_constant(np.asarray(cols))
-        count = self.store.shape[1] if real is None else len(real)
-        part = np.zeros((*out.shape[1:], count)).T
+        part = np.zeros((*out.shape[1:], self.store.shape[1] if real is None else len(real))).T
         self.store.add_rows(view.rows_of_x(rows), u, part, real)
         part = view.correct_product(part, u.sum(axis=0), slice(None) if real is None else real)
-        if not view.constant:
-            out += part
-            return
-        asked = np.arange(self.shape[1]) if cols is None else np.asarray(cols)
-        constant = asked == self.store.shape[1]
-        out[~constant] += part
-        out[constant] += weights.sum(axis=0)
+        out += part if self.constant is None else self._join_constant(part, weights.sum(axis=0), cols)
 
-    def _sum_rounding(self, r: Floats) -> Floats:
-        view = self.view
-        u = view.scale_rows(r)
-        error = self._sum_error(view.scatter_rows(u, self.store.shape[0]))
-        if view.centre is not None:
-            error = error + view.centring_error_bound(4 * (len(u) + 8) * EPS, u)
-        return self._with_constant(view.bound_per_scale(error), r, bound=True)
+    def _without_constant(self, cols: Indices) -> Indices:
+        """The columns that are X's, without the constant one."""
+        return cols if self.constant is None else cols[cols != self.constant]
 
-    def _sum_error(self, u: Floats) -> Floats:
-        sizes = self.store.norm_bounds(self.reads)
-        return product_error_bound(2 * (len(u) + 8) * EPS, sizes, u, np.dtype(np.float64))
-
-    def _with_constant(self, g: Floats, r: Floats, bound: bool = False) -> Floats:
-        """Entries of the other columns, and that of the constant one, if there is one, or its bound."""
-        if not self.view.constant:
-            return g
-        last = constant_bound(r) if bound else np.asarray(r, dtype=np.float64).sum(axis=0)
-        return np.concatenate([g, last[None]])
+    def _join_constant(self, g: Floats, last: float | Floats, cols: Indices | None = None) -> Floats:
+        """Numbers for columns (default: all) from those for columns of X and that for the constant one."""
+        constant = (np.arange(self.shape[1]) if cols is None else cols) == self.constant
+        out = np.empty((len(constant), *g.shape[1:]))
+        out[~constant], out[constant] = g, last
+        return out
 
     # -- columns and entries ------------------------------------------------------------------------------
 
@@ -310,11 +292,7 @@ class Design:
         else:
             lines = np.stack(store.lines(real))
         lines = view.columns(lines, real)
-        if len(real) == len(cols):
-            return lines
-        out = np.ones((len(cols), self.shape[0]))
-        out[cols != store.shape[1]] = lines
-        return out
+        return lines if len(real) == len(cols) else self._join_constant(lines, 1.0, cols)
 
     def _gather_ahead(self, cols: Indices, prefetch_candidates: Callable[[int], Indices]) -> None:
         """Gather columns of X together with likely ones, where a sweep over the rows costs as much as one."""
@@ -331,14 +309,9 @@ class Design:
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries V[rows[i], cols[i]]: the pulls of a bandit."""
-        if self.view.constant:
-            real = cols != self.store.shape[1]
-            out = np.ones(len(cols))
-            out[real] = self._real_entries(rows[real], cols[real])
-            return out
-        return self._real_entries(rows, cols)
-
-    def _real_entries(self, rows: Indices, cols: Indices) -> Floats:
+        asked = cols
+        if self.constant is not None:
+            rows, cols = rows[asked != self.constant], asked[asked != self.constant]
         store, at = self.store, self.view.rows_of_x(rows)
         cost = len(cols), len(cols) * self.dtype.itemsize
         if store.first.has_entries:
@@ -348,7 +321,9 @@ class Design:
             cost = cost if store.caches.columns.contains_all(cols) else store.cost(cols=cols)
             values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
         self.reads.add(*cost)
-        return values if self.view.has_raw_entries else self.view.entries(values, rows, cols)
+        if not self.view.has_raw_entries:
+            values = self.view.entries(values, rows, cols)
+        return values if len(cols) == len(asked) else self._join_constant(values, 1.0, asked)
 
     @property
     def has_entries(self) -> bool:
@@ -376,7 +351,11 @@ class Design:
         key = (axis, order)
         if key not in self.caches.norms:
             norms = self._column_norms() if axis == 0 else self._row_norms(order)
-            self.caches.norms[key] = self._norms_with_constant(norms, axis, order)
+            if self.constant is not None and axis == 0:
+                norms = self._join_constant(norms, sqrt(self.shape[0]))
+            elif self.constant is not None:
+                norms = np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
+            self.caches.norms[key] = norms
         return self.caches.norms[key]
 
     def _column_norms(self) -> Floats:
@@ -404,13 +383,6 @@ class Design:
             out = np.maximum(out, some) if order == np.inf else np.hypot(out, some)
         return out
 
-    def _norms_with_constant(self, norms: Floats, axis: int, order: float) -> Floats:
-        if not self.view.constant:
-            return norms
-        if axis == 0:
-            return np.append(norms, 1.0 if order == np.inf else np.sqrt(self.shape[0]))
-        return np.maximum(norms, 1.0) if order == np.inf else np.hypot(norms, 1.0)
-
     def survey(self, weights: Floats | None = None, fine: bool | None = None, spreads: bool = True) -> Survey:
         """Weight, means and spreads of the columns, with these weights of rows or without, from one pass.
 
@@ -431,7 +403,7 @@ class Design:
 
     @property
     def norm_bounds(self) -> Floats:
-        """Upper bounds of the column norms, no dearer than one pass over X.
+        """Upper bounds of the column norms, for at most one pass over X.
 
         They bound the columns before centring too: that is what rounding is relative to.
         """
@@ -439,41 +411,23 @@ class Design:
         if self.view.is_identity:
             return sizes
         sizes = self.view.norm_bounds(sizes, self.shape[0])
-        return np.append(sizes, sqrt(self.shape[0])) if self.view.constant else sizes
+        return sizes if self.constant is None else self._join_constant(sizes, sqrt(self.shape[0]))
 
     @cached_property
     def rounding_unit(self) -> float:
         """Bound on the rounding of an entry of `product`, relative to its size and ||r||."""
         unit = self.store.rounding_unit if self.view.has_raw_entries else 2 * self.store.rounding_unit
-        return max(unit, (self.shape[0] + 8) * EPS) if self.view.constant else unit
+        return max(unit, (self.shape[0] + 8) * EPS) if self.constant is not None else unit
 
     def noise_floor(self, cols: Indices) -> Floats:
         """Norm below which a centred column is only rounding of its mean, one per column."""
         if self.view.centre is None:
             return np.zeros(len(cols))
-        if not self.view.constant:
-            return self.store.first.mean_rounding_unit * self.view.centre_norms(cols, self.shape[0])
-        cols, out = np.asarray(cols), np.zeros(len(cols))
-        real = cols != self.store.shape[1]
-        out[real] = self.store.first.mean_rounding_unit * self.view.centre_norms(cols[real], self.shape[0])
-        return out
-
-    @cached_property
-    def constant(self) -> int | None:
-        """The column of ones that the view adds; None where it adds none."""
-        return self.store.shape[1] if self.view.constant else None
+        real = self._without_constant(np.asarray(cols))
+        floor = self.store.first.mean_rounding_unit * self.view.centre_norms(real, self.shape[0])
+        return floor if len(real) == len(cols) else self._join_constant(floor, 0.0, cols)
 
     # -- codes ----------------------------------------------------------------------------------------------
-
-    @property
-    def has_codes(self) -> bool:
-        """Whether X has codes; without them the exact product is cheap, or all there is."""
-        return self.store.first.can_encode
-
-    @cached_property
-    def column_costs_full_pass(self) -> bool:
-        """Whether one column costs a pass over X, so that it should be gathered with likely ones."""
-        return self.store.column_costs_full_pass
 
     def codes(self, fine: bool = False) -> ViewCodes:
         """X in one byte an entry, or two (`fine`), behind the same view; kept."""
@@ -490,10 +444,6 @@ class Design:
         """What reading whole columns of X costs, whose layout is made first."""
         self.store.ensure_layout("columns", self.reads)
         return self.store.cost(cols=cols)
-
-    def _without_constant(self, cols: Indices) -> Indices:
-        """The columns that are X's, without the constant one."""
-        return cols[cols != self.store.shape[1]] if self.view.constant else cols
 
     def prepare_access(self, what: str) -> None:
         """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
@@ -518,11 +468,6 @@ class Design:
         self.store.update_digest(digest, self.reads)
         self.view.update_digest(digest)
         return digest.hexdigest()
-
-
-def constant_bound(r: Floats) -> Floats:
-    """Bound on the rounding of the sum of r, which is the constant column's entry."""
-    return sum_error_bound(2 * len(r) * EPS, np.ones(1), r)[0]
 
 
 def drop_zero_weight_rows(

@@ -53,7 +53,7 @@ class MemoryBudget:
         Bytes of one tile; two are in memory at a time, and half of one more while it is encoded.
     columns : int
         Of gathered columns of X.
-    products : int
+    product_bytes : int
         Of columns of X^T X or products of codes; and as much of columns of a view.
     """
 
@@ -69,7 +69,7 @@ class MemoryBudget:
         return 2 * nbytes <= self.total_bytes
 
     def try_allocate(self, nbytes: int, force: bool = False) -> bool:
-        """Grant so many bytes more, or none; what is small and cannot be elsewhere is granted by `force`."""
+        """Grant so many bytes more, or none; `force` grants what is small and must be there."""
         if self.allocated + nbytes > self.total_bytes and not force:
             return False
         self.allocated += nbytes
@@ -93,7 +93,7 @@ UNLIMITED = MemoryBudget(2**62)  # of X in memory, which is not divided
 
 
 def available_memory() -> float:
-    """Bytes of memory that can be had now, cached files included; infinity where the system does not tell."""
+    """Bytes of memory that can be had now, cached files included; infinity where that is not known."""
     try:
         with open(MEMINFO, encoding="ascii") as lines:
             return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -19,7 +19,7 @@ MEMORY_LIMIT = "2GB"
 
 @dataclass(frozen=True)
 class DesignOptions:
-    """Checked options of `as_design`; `limit` and `reads` are the accountants of one design."""
+    """Checked options of `as_design`; `memory_budget` and `reads` are the accountants of one design."""
 
     memory_limit: int | str = MEMORY_LIMIT
     columns: Any = None

@@ -2,7 +2,7 @@
 
 The product with a sparse X costs its stored entries, adds them in stored order, and so gives equal columns
 equal bits: in float64 it is its own fixed-order product, and there is nothing for codes to save. Verbs that
-need the other layout (rows of CSC, columns of CSR) make it once with `prepare`.
+need the other layout (rows of CSC, columns of CSR) make it once with `ensure_layout`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAYOUT_FORMATS = {"rows": "csr", "entries": "csr", "columns": "csc"}
 
 
 class SparseTile(Tile):
-    """A checked scipy CSR or CSC matrix; the other layout is made by `prepare`, and kept."""
+    """A checked scipy CSR or CSC matrix; the other layout is made by `ensure_layout`, and cached."""
 
     is_sparse = True
     mean_rounding_unit = MEAN_UNIT
@@ -88,20 +88,16 @@ class SparseTile(Tile):
         return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
-        from skpursuit.kernels.columns import accumulate_csr_columns
         from skpursuit.kernels.rows import accumulate_csr, targets
 
-        csr = self.layout("rows")
-        sums = np.ascontiguousarray(out.T)
+        csr, total = self.layout("rows"), out if cols is None else np.zeros((*out.shape[1:], self.shape[1])).T
+        sums = np.ascontiguousarray(total.T)
         weights, by_target = targets(np.ascontiguousarray(weights, dtype=np.float64), sums)
         rows = np.asarray(rows, dtype=np.int64)
-        if cols is None:
-            accumulate_csr(csr.indptr, csr.indices, csr.data, rows, weights, by_target)
-        else:
-            place = np.full(self.shape[1], -1)
-            place[cols] = np.arange(len(cols))
-            accumulate_csr_columns(csr.indptr, csr.indices, csr.data, rows, weights, place, by_target)
-        if not np.shares_memory(sums, out):
+        accumulate_csr(csr.indptr, csr.indices, csr.data, rows, weights, by_target)
+        if cols is not None:
+            out += sums.T[cols]
+        elif not np.shares_memory(sums, out):
             out[...] = sums.T
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:

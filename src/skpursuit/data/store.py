@@ -5,10 +5,10 @@ whatever decides something (norms, means, gathered columns) is added up per piec
 per tile: an array and the pieces it was cut into give the same bits. The store also owns what is kept of X
 itself, which every view of it can use.
 
-`TileStore.run` is the one way to the tiles: it calls a function with each tile, or with what is kept of each
-tile, in tile order. Verbs below it are written once, for tiles in memory, on disk or in other processes. A
-store that has its tiles elsewhere overrides `run` and `held`, and its grid holds blank tiles, which know the
-shape, dtype and cost of the real ones but no entries.
+`TileStore.map_tiles` is the one way to the tiles: it calls a function with each tile, or with the codes of
+each tile, in tile order. Verbs below it are written once, for tiles in memory, on disk or in other processes.
+An out-of-core store overrides `map_tiles`, and its grid holds blank tiles, which know the shape, dtype and
+cost of the real ones but no entries.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from functools import cached_property
 from itertools import pairwise
 from itertools import product as pairs
 from math import sqrt
-from typing import Any, NamedTuple, Protocol
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from skpursuit.data.caches import Caches
-from skpursuit.data.change_detection import ChangeDetector
 from skpursuit.data.memory_budget import UNLIMITED
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.survey import OperatorSurvey, Survey, SurveyBuilder, row_norms
@@ -46,8 +46,13 @@ class TilePosition(NamedTuple):
 
 
 class TileTransform(Hashable, Protocol):
-    """Makes what is kept of a tile: a pure function of the tile and its number, and a small value itself."""
+    """Makes the codes of a tile: a pure function of the tile and its number, and a small value itself."""
 
+    large_arrays: ClassVar[tuple[str, ...]]  # names of those that should stay in memory first
+
+    @property
+    def label(self) -> str: ...
+    def kind(self) -> type: ...
     def __call__(self, tile: Any, number: int) -> Any: ...
 
 
@@ -59,15 +64,31 @@ class ReadCosts(NamedTuple):
     row: int = 0
 
 
-Arguments = Callable[[TilePosition], tuple[Any, ...] | None]
+class Access(Protocol):
+    """Where X is, and what it costs to read it: what may be asked of a store outside of `data/`."""
+
+    hint: str
+    is_sparse: bool
+    n_tiles: int
+
+    def has_room_for_codes(self, nbytes: int) -> bool: ...
+    def layout_bytes(self, what: str) -> int: ...
+    def sweep_seconds(self, visits: int) -> float: ...
+    def costs_a_pass(self, cols: Indices) -> bool: ...
+    def store_codes_beside(self, path: str | PathLike[str]) -> None: ...
 
 
-def no_arguments(place: TilePosition) -> tuple[Any, ...]:
+Verb = str | Callable[..., Any]  # a method of tiles by its name, or a function of a tile
+Values = tuple[Any, ...]  # arguments after the tile
+Arguments = Callable[[TilePosition], Values | None]
+
+
+def no_arguments(place: TilePosition) -> Values:
     """For functions of a tile alone."""
     return ()
 
 
-def call(fn: str | Callable[..., Any], thing: Any, arguments: tuple[Any, ...]) -> Any:
+def call(fn: Verb, thing: Any, arguments: Values) -> Any:
     """A verb of a tile by its name, or a function of the tile."""
     return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
 
@@ -84,7 +105,9 @@ class TileStore:
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
-        self.is_one_tile = self.in_memory and len(grid) == 1 and len(grid[0]) == 1
+        self.n_tiles, self.is_sparse = len(grid) * len(grid[0]), self.first.is_sparse
+        self.is_one_tile = self.in_memory and self.n_tiles == 1
+        self.in_memory_matrix = self.first.in_memory_matrix if self.is_one_tile else None
         self.row_edges = np.cumsum([0, *(row[0].shape[0] for row in grid)])
         self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
@@ -93,9 +116,16 @@ class TileStore:
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
         self.caches = self.new_caches()
-        self.change_detector: ChangeDetector | None = None
+        self.samples: list[tuple[np.ndarray, Any, np.ndarray]] = []  # see `change_detection.py`
         self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
         self._transformed: dict[tuple[TileTransform, int], Any] = {}
+        if self.is_one_tile:  # whose verbs are those of the store
+            tile = self.first
+            vars(self).update(
+                {name: getattr(tile, name) for name in ("product", "take", "add_rows", "entries")}
+            )
+            if tile.has_entries:
+                vars(self).update(cost=tile.cost)
 
     @cached_property
     def places(self) -> list[TilePosition]:
@@ -109,10 +139,7 @@ class TileStore:
         return True
 
     def map_tiles(
-        self,
-        fn: str | Callable[..., Any],
-        args: Arguments = no_arguments,
-        tile_transform: TileTransform | None = None,
+        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
@@ -123,31 +150,23 @@ class TileStore:
         args : function
             The arguments after the tile, for a place: small ones, such as the part of r that belongs to its
             rows. None: the tile is not needed. They do not depend on results.
-        keep : Keep, optional
-            The function gets what this makes of a tile instead of the tile. It is made once and kept.
+        tile_transform : TileTransform, optional
+            The function gets what this makes of a tile instead of the tile. It is made once and cached.
         """
         for place in self.places:
             arguments = args(place)
-            if arguments is not None:
-                tile = self.grid[place.i][place.j]
-                yield (
-                    place,
-                    call(
-                        fn,
-                        tile if tile_transform is None else self._kept_of(tile, place, tile_transform),
-                        arguments,
-                    ),
-                )
-
-    def _kept_of(self, tile: Tile, place: TilePosition, tile_transform: TileTransform) -> Any:
-        key = tile_transform, place.number
-        found = self._transformed.get(key)
-        if found is None:
-            found = self._transformed[key] = tile_transform(tile, place.number)
-        return found
+            if arguments is None:
+                continue
+            thing: Any = self.grid[place.i][place.j]
+            if tile_transform is not None:
+                key = tile_transform, place.number
+                if key not in self._transformed:
+                    self._transformed[key] = tile_transform(thing, place.number)
+                thing = self._transformed[key]
+            yield place, call(fn, thing, arguments)
 
     def drop_transformed(self, tile_transform: TileTransform) -> None:
-        """Drop what is kept of the tiles by this."""
+        """Forget what this made of the tiles."""
         for place in self.places:
             self._transformed.pop((tile_transform, place.number), None)
 
@@ -164,18 +183,18 @@ class TileStore:
 
     def map_column_tiles(
         self,
-        fn: str | Callable[..., Any],
+        fn: Verb,
         cols: Indices,
-        args: Callable[[TilePosition, Indices], tuple[Any, ...] | None] = lambda at, places: (),
+        args: Callable[[TilePosition, Indices], Values | None] = lambda at, places: (),
         tile_transform: TileTransform | None = None,
     ) -> Iterator[tuple[TilePosition, Indices, Any]]:
-        """As `run`, with the tiles that have some of these columns; yields (place, places in cols, result).
+        """As `map_tiles`, with the tiles of some columns; yields (place, places in cols, result).
 
         The function gets the numbers of the columns within the tile first, then `args(place, places)`.
         """
         asked = {j: (places, local) for j, places, local in self.split(cols, self.col_edges)}
 
-        def given(at: TilePosition) -> tuple[Any, ...] | None:
+        def given(at: TilePosition) -> Values | None:
             more = args(at, asked[at.j][0]) if at.j in asked else None
             return None if more is None else (asked[at.j][1], *more)
 
@@ -201,8 +220,6 @@ class TileStore:
         ):
             count = self.shape[0] * len(cols)
             return count, count * self.dtype.itemsize
-        if self.is_one_tile:
-            return self.first.cost(rows, cols)
         costs = [
             self.grid[i][j].cost(some_rows, some_cols)
             for i, some_rows in self._ranges(rows, self.row_edges)
@@ -219,11 +236,9 @@ class TileStore:
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
         """X^T r as float64, in any order of summation."""
-        if self.is_one_tile:
-            return self.first.product(r, rows)
         some, r = dict(self._ranges(rows, self.row_edges)), np.ascontiguousarray(r)
 
-        def args(place: TilePosition) -> tuple[Any, ...] | None:
+        def args(place: TilePosition) -> Values | None:
             return (r[place.rows], some[place.i]) if place.i in some else None
 
         out = np.zeros((*r.shape[1:], self.shape[1])).T
@@ -233,8 +248,6 @@ class TileStore:
 
     def take(self, cols: Indices) -> Floats:
         """Columns as the rows of a new float64 array."""
-        if self.is_one_tile:
-            return self.first.take(cols)
         out = np.empty((len(cols), self.shape[0]))
         for place, places, part in self.map_column_tiles("take", cols):
             out[places, place.rows] = part
@@ -242,13 +255,10 @@ class TileStore:
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         """out[j] += sum over rows of weights[i] * X[rows[i], j], for all j or those in `cols`."""
-        if self.is_one_tile:
-            self.first.add_rows(rows, weights, out, cols)
-            return
         here = {i: (local, weights[places]) for i, places, local in self.split(rows, self.row_edges)}
         asked, every = (np.arange(self.shape[1]), True) if cols is None else (cols, False)
 
-        def args(at: TilePosition, places: Indices) -> tuple[Any, ...] | None:
+        def args(at: TilePosition, places: Indices) -> Values | None:
             return (*here[at.i], every) if at.i in here else None
 
         for _, places, part in self.map_column_tiles(added_rows, asked, args):
@@ -256,8 +266,6 @@ class TileStore:
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]."""
-        if self.is_one_tile:
-            return self.first.entries(rows, cols)
         corners = {
             (i, j): (here[there], local_rows[there], local_cols)
             for i, here, local_rows in self.split(rows, self.row_edges)
@@ -271,11 +279,8 @@ class TileStore:
 
     def ensure_layout(self, what: str, reads: ReadCounter) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
-        if self.is_one_tile:
-            reads.add_prepared(*self.first.ensure_layout(what))
-        elif self.in_memory:
-            for _, read in self.map_tiles("ensure_layout", lambda at: (what,)):
-                reads.add_prepared(*read)
+        for tile in (tile for row in self.grid for tile in row if self.in_memory):
+            reads.add_prepared(*tile.ensure_layout(what))
 
     @property
     def file_bytes(self) -> int:
@@ -288,7 +293,7 @@ class TileStore:
         return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
 
     def layout_bytes(self, what: str) -> int:
-        """Bytes of the layouts that `prepare` keeps beside X."""
+        """Bytes of the layouts that `ensure_layout` keeps beside X."""
         return sum(tile.layout_bytes(what) for row in self.grid for tile in row) if self.in_memory else 0
 
     # -- what is kept of X ----------------------------------------------------------------------------
@@ -300,11 +305,11 @@ class TileStore:
     def dots(self, cols: Indices, u: Floats, anchor_row: int | None = None) -> Floats:
         """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
 
-        With an `anchor` of columns less their entry in that row.
+        With an `anchor_row` of columns less their entry in that row.
         """
         first = None if anchor_row is None else self.entries(np.full(len(cols), anchor_row), cols)
 
-        def args(at: TilePosition, places: Indices) -> tuple[Any, ...]:
+        def args(at: TilePosition, places: Indices) -> Values:
             return u[at.rows], None if first is None else first[places]
 
         out = np.zeros((len(cols), *u.shape[1:]))
@@ -316,7 +321,7 @@ class TileStore:
     def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         """Sums of columns, less their centres, times coefficients; made where the tiles are."""
 
-        def args(at: TilePosition, places: Indices) -> tuple[Any, ...]:
+        def args(at: TilePosition, places: Indices) -> Values:
             return None if centre is None else centre[places], coef[places]
 
         out = np.zeros((self.shape[0], *coef.shape[1:]))
@@ -330,6 +335,11 @@ class TileStore:
         short = self.shape[0] * 8 * GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
         return GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
 
+    def costs_a_pass(self, cols: Indices) -> bool:
+        """Whether reading these columns from disk costs as much as a product with all of X."""
+        few = self.gather_ahead_width() if self.column_costs_full_pass else self.shape[1] // 4
+        return self.on_disk and sum(j not in self.caches.columns.arrays for j in cols.tolist()) > few
+
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
         return (
@@ -338,16 +348,16 @@ class TileStore:
             else 0.0
         )
 
-    def store_codes_beside(self, path: Any) -> None:
+    def store_codes_beside(self, path: str | PathLike[str]) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""
 
     def check_random_access(self, what: str) -> None:
-        """Refuse to read "rows" or "entries" at random where that is dear."""
+        """Refuse to read "rows" or "entries" at random where that is expensive."""
 
     def survey(self, reads: ReadCounter, weights: Floats | None = None, spreads: bool = True) -> Survey:
-        """Statistics of the columns, with these weights of rows or without. Kept; X is checked for NaN.
+        """Statistics of the columns, with these weights of rows or without. Cached; X is checked for NaN.
 
-        Means alone, without `spreads`, cost a third in memory; elsewhere one reading makes both.
+        Means alone, without `spreads`, cost a third in memory; out of core one reading makes both.
         """
         kept, known = self.caches, self.caches.survey
         if weights is not None:
@@ -447,8 +457,10 @@ class TileStore:
         if len(bad):
             j = int(bad[0])
             column = self.take(np.array([j]))[0]
-            if not np.isfinite(column).all():
-                where = f"column {j}{self._where_not_finite(j)}"
+            bad = np.flatnonzero(~np.isfinite(column))
+            if len(bad):
+                name = "" if self.names is None else f" ({self.names[j]!r})"
+                where = f"column {j}, row {bad[0]}{self.source_of(int(bad[0]), j)}{name}"
                 raise ValueError(
                     f"X contains NaN or infinity, first in {where}; impute or drop those entries"
                 )
@@ -456,23 +468,24 @@ class TileStore:
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.caches.finite = True
 
-    def _where_not_finite(self, column: int) -> str:
-        """Which row or part of X has the first entry of a column that is no number, for a message."""
-        row = np.flatnonzero(~np.isfinite(self.take(np.array([column]))[0]))[0]
-        return f", row {row}" + ("" if self.names is None else f" ({self.names[column]!r})")
+    def source_of(self, row: int, column: int) -> str:
+        """Where an entry comes from, for a message, where there is more to say than its row and column."""
+        return ""
 
     # -- whether X is what it was ---------------------------------------------------------------------
 
     def start_change_detection(self) -> None:
         """Remember one entry of every row and of every column; an operator has none to look at."""
-        self.change_detector = ChangeDetector(
-            [sample for _, samples in self.map_tiles("samples") for sample in samples]
-        )
+        if self.in_memory:
+            found = [one for _, samples in self.map_tiles("samples") for one in samples]
+            self.samples = [(array, at, np.array(array[at])) for array, at in found]
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place, as far as `change_detection.py` notices."""
-        if self.change_detector is not None:
-            self.change_detector.compare()
+        if not all(np.array_equal(array[at], was, equal_nan=True) for array, at, was in self.samples):
+            raise ValueError(
+                "X was changed in place after its design was made; make a new design of it: as_design(X)"
+            )
 
     def update_digest(self, digest: Any, reads: ReadCounter) -> None:
         """Feed all of X to a digest."""

@@ -82,7 +82,7 @@ class Tile(ABC):
         return 0, 0
 
     def layout_bytes(self, what: str) -> int:
-        """Bytes of the layout that `prepare` keeps beside X."""
+        """Bytes of the layout that `ensure_layout` keeps beside X."""
         return 0
 
     @abstractmethod

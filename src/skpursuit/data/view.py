@@ -1,10 +1,10 @@
 """A view of X as data: some rows of it, centred, scaled and weighted, and perhaps a constant column.
 
-    V = [ diag(root) (X[rows] - 1 centre^T) diag(1 / scale),  1 ]
+    V = [ diag(row_scale) (X[rows] - 1 centre^T) diag(1 / scale),  1 ]
 
-No view is ever formed. A residual r of the view becomes a residual of X: multiplied by `root`, and spread
-over all rows with zeros in those that are left out (X is finite, so these add exactly nothing). What X^T
-gives for it is then corrected: less `centre` times the sum of the residual, divided by `scale`. Sparse X
+No view is ever formed. A residual r of the view becomes a residual of X: multiplied by `row_scale`, and
+spread over all rows with zeros in those that are left out (X is finite, so these add exactly nothing). What
+X^T gives for it is then corrected: less `centre` times the sum of the residual, divided by `scale`. Sparse X
 stays sparse, and norms, layouts and codes of X serve every view, those of all folds among them.
 
 All parts may be missing. Views compose (`View.compose`), except centring after weights, which would be the
@@ -39,7 +39,7 @@ class View:
         The rows that are there, ascending.
     centre, scale : ndarray of shape (d,), optional
         Subtracted from, then divided into, each column.
-    root : ndarray, one for each row, optional
+    row_scale : ndarray, one for each row, optional
         Multiplied into each row: the square root of sample weights.
     constant : bool
         Whether a last column of ones is added, which the other parts do not touch.
@@ -208,3 +208,13 @@ class View:
             part = getattr(self, name)
             if part is not None:
                 digest.update(name.encode() + np.ascontiguousarray(part).tobytes())
+
+
+def column_sums(r: Floats) -> Floats:
+    """Sums of residuals, which are the constant column's entries."""
+    return np.asarray(r, dtype=np.float64).sum(axis=0)
+
+
+def constant_bound(r: Floats) -> Floats:
+    """Bound on the rounding of the sums of residuals."""
+    return sum_error_bound(2 * len(r) * EPS, np.ones(1), r)[0]

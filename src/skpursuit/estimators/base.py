@@ -113,7 +113,7 @@ def match_columns(design: Design, model: Any, features: Indices) -> Indices:
     if design.shape[1] != model.n_features_in_:
         raise ValueError(
             f"X has {design.shape[1]} features, but {type(model).__name__} is expecting "
-            f"{model.n_features_in_} features as input" + f"; {design.store.hint}" * bool(design.store.hint)
+            f"{model.n_features_in_} features as input" + f"; {design.access.hint}" * bool(design.access.hint)
         )
     return features
 

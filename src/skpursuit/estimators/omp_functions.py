@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, check_finite, is_design, make_design
 from skpursuit.data.gram_columns import gram_matrix
+from skpursuit.data.view import View
 from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
 from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, OMPPath, omp_path
 from skpursuit.estimators.parameter_rules import check_values
@@ -199,11 +200,10 @@ def omp_paths(
 
 def _all_columns(design: Design) -> Floats:
     """All columns as rows of an array, in the memory order that X has where it is one: turning it is slow."""
-    every, tile = np.arange(design.shape[1]), design.store.first
-    if not design.store.is_one_tile or design.view.rows is not None:
+    every, X = np.arange(design.shape[1]), design.with_view(View()).in_memory_matrix
+    if not isinstance(X, np.ndarray) or design.view.rows is not None:
         return design.columns(every, cache=False)
     design.reads.add(*design.cost())
-    X = tile.X  # type: ignore[attr-defined]
     lines = np.empty_like(X.T, np.float64)
     np.copyto(lines, X.T)
     return design.view.columns(lines, every)

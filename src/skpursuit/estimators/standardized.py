@@ -86,7 +86,7 @@ def standardize(
     """
     d, scales = base.shape[1], scale != "none"
     if scale == "auto":
-        scale = "one" if base.store.first.is_sparse else "column"
+        scale = "one" if base.access.is_sparse else "column"
     base, y, weights = drop_zero_weight_rows(base, y, weights)
     has_column = fit_intercept and can_force and not loss.quadratic
     centred = (fit_intercept and loss.quadratic) or (has_column and scales)

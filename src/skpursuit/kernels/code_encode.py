@@ -22,8 +22,11 @@ A second byte, where it is asked for, has t - q in 256ths, cut to [-127, 127] to
 the bound above holds with it in place of t - q, apart from the rounding of t, now relative to a smaller loss.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from skpursuit.kernels.code_intrinsics import (
     PANEL_COLUMNS,
@@ -40,21 +43,34 @@ PREFETCH_ROWS = 16  # rows of a block that are asked for before they are looked 
 LOW_SCALE = 2.0**-80  # smallest scale of a column that is not constant: its error is still a normal float32
 
 
-@njit(cache=True, nogil=True)
-def encode_block(b, first, count, flat, at, stride, n, centre, factor, sums, codes, fine):
-    """Encode block b of `count` columns (a multiple of PANEL) from `first` on, four rows at a time.
+class EncoderArrays(NamedTuple):
+    """What is written: codes, and of each block and column how it is encoded and what that loses.
 
-    Entries begin at flat[at], rows are `stride` apart. `sums` has the squares of what one byte loses, of its
-    codes, and of what both lose, added to what is there; it and the frames are (..., blocks, columns).
+    `sums` has the squares of what one byte loses, of its codes, and of what both lose, added to what is
+    there; it and the frames are (..., blocks, columns).
     """
-    rows, column = min(n - b * BLOCK_ROWS, BLOCK_ROWS), b * centre.shape[1] + first
-    step = codes.shape[1] * QUAD_BYTES
+
+    scale: NDArray[np.float32]
+    centre: NDArray[np.float64]
+    factor: NDArray[np.float32]
+    peak: NDArray[np.float64]
+    sums: NDArray[np.float32]
+    codes: NDArray[np.uint8]
+    fine: NDArray[np.uint8] | NDArray[np.bool_]
+
+
+@njit(cache=True, nogil=True)
+def encode_block(b, first, count, flat, at, stride, n, out):
+    """Encode block b of `count` columns (a multiple of `PANEL_COLUMNS`) from `first` on, by four rows.
+
+    Entries begin at flat[at], rows are `stride` apart.
+    """
+    rows, column = min(n - b * BLOCK_ROWS, BLOCK_ROWS), b * out.centre.shape[1] + first
+    step = out.codes.shape[1] * QUAD_BYTES
     place = first // PANEL_COLUMNS * step + b * BLOCK_ROWS * PANEL_COLUMNS
     for i in range(0, rows, QUAD_ROWS):
-        encode_row_quad(
-            flat, at + i * stride, stride, rows - i, count, centre, factor, sums, column, centre.size,
-            codes, fine, place + i * PANEL_COLUMNS, step,
-        )  # fmt: skip
+        lines = flat, at + i * stride, stride, rows - i
+        encode_row_quad(lines, count, out, (column, out.centre.size), (place + i * PANEL_COLUMNS, step))
 
 
 @njit(cache=True, nogil=True)
@@ -91,15 +107,15 @@ def min_max_of_rows(flat, at, stride, rows, low, high):
 
 
 @njit(cache=True, nogil=True)
-def encode_f_order(
-    lo, hi, flat, stride, n, d, copy, held, span, scale, centre, factor, peak, sums, codes, fine
-):
-    """Encode the columns from lo to hi (multiples of PANEL) of a matrix whose columns lie together.
+def encode_f_order(lo, hi, flat, stride, shape, room, out):
+    """Encode the columns from lo to hi (multiples of `PANEL_COLUMNS`) of a matrix whose columns lie together.
 
     Four columns of a block stay in the first cache from the time their extremes are found until they are
-    encoded. What is no whole number of vectors is copied, with its last row and column repeated; `held` is
-    `copy` as memory of X. `span` has room for the extremes of four columns.
+    encoded. `room` is (copy, held, span): what is no whole number of vectors is copied, with its last row and
+    column repeated; `held` is `copy` as memory of X; `span` has room for the extremes of four columns.
     """
+    (n, d), (copy, held, span) = shape, room
+    scale, codes = out.scale, out.codes
     for j in range(lo, hi, QUAD_ROWS):
         first = (j // PANEL_COLUMNS * codes.shape[1] * PANEL_COLUMNS + j % PANEL_COLUMNS) * QUAD_ROWS
         for b in range(scale.shape[0]):
@@ -122,11 +138,9 @@ def encode_f_order(
                 if half > 0.0:
                     s = max(np.float64(np.float32(half / 127.0 * (1.0 + 2.0**-20))), LOW_SCALE)
                 scale[b, j + k] = s
-                factor[b, j + k] = 1.0 / s if s > 0.0 else 0.0
-                centre[b, j + k] = c
-                peak[b, j + k] = max(abs(low), abs(high))
+                out.factor[b, j + k] = 1.0 / s if s > 0.0 else 0.0
+                out.centre[b, j + k] = c
+                out.peak[b, j + k] = max(abs(low), abs(high))
             ahead = BLOCK_ROWS if b + 1 < scale.shape[0] else QUAD_ROWS * stride - start
-            encode_column_quad(
-                x, at, apart, full, centre, factor, sums, b * scale.shape[1] + j, scale.size,
-                codes, fine, first + start * PANEL_COLUMNS, ahead,
-            )  # fmt: skip
+            columns, places = (b * scale.shape[1] + j, scale.size), (first + start * PANEL_COLUMNS, ahead)
+            encode_column_quad((x, at, apart), full, out, columns, places)

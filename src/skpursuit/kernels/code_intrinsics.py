@@ -17,9 +17,8 @@ from skpursuit.kernels.llvm import emit_load, emit_prefetch, reduce_lanes
 PANEL_COLUMNS = 16  # columns whose codes lie together
 QUAD_ROWS = 4  # rows whose codes of one column lie together
 QUAD_BYTES = PANEL_COLUMNS * QUAD_ROWS  # bytes of a quad of rows in a panel: a cache line
-ROUND_SHIFT = (
-    1.5 * 2**23 + 128
-)  # adding it to a float32 rounds, and leaves the integer plus 128 in its low byte
+# Adding it to a float32 rounds, and leaves the integer plus 128 in its low byte.
+ROUND_SHIFT = 1.5 * 2**23 + 128
 MAX_CODE = 127.0  # codes are within -127 ... 127
 SECOND_BYTE_SCALE = 256.0  # of a second byte, in a unit of the first: a power of two, so that nothing rounds
 PREFETCH_BYTES = 512  # bytes of a row that are asked for ahead
@@ -30,12 +29,16 @@ F64_VECTOR = ir.VectorType(ir.DoubleType(), PANEL_COLUMNS)
 FAST = ("contract",)
 
 
-def _data(context, builder, signature, args):
-    """Pointers of the arrays among the arguments, and the other arguments as they are."""
-    return [
-        context.make_array(given)(context, builder, value).data if isinstance(given, types.Array) else value
-        for given, value in zip(signature.args, args)
-    ]
+def _data(context, builder, kinds, values):
+    """The arguments one after the other, those in tuples too, with pointers to the data of arrays."""
+    out = []
+    for kind, value in zip(kinds, values):
+        if isinstance(kind, types.BaseTuple):
+            out += _data(context, builder, kind.types, cgutils.unpack_tuple(builder, value, len(kind.types)))
+        else:
+            array = isinstance(kind, types.Array)
+            out.append(context.make_array(kind)(context, builder, value).data if array else value)
+    return out
 
 
 def _all(vector, value):
@@ -84,9 +87,14 @@ def _encoded(builder, entries, centre, factor, fine):
     return [shifted, second], [left, code, rest]
 
 
-def _planes(codes, fine, signature, place):
+def _planes(codes, fine, kind):
     """The arrays that bytes go to: the second one only where it is one of bytes."""
-    return [codes, fine] if signature.args[place].dtype == types.uint8 else [codes]
+    return [codes, fine] if kind.types[kind.fields.index("fine")].dtype == types.uint8 else [codes]
+
+
+def _line_entries(x):
+    """Entries of a cache line."""
+    return 64 // (4 if x.type.pointee == ir.FloatType() else 8)
 
 
 def _add_square(builder, total, v):
@@ -94,30 +102,29 @@ def _add_square(builder, total, v):
 
 
 @intrinsic
-def encode_row_quad(
-    _context, x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step
-):
-    """Encode four rows of `count` columns, a multiple of PANEL, from x[at], rows being `stride` apart.
+def encode_row_quad(_context, rows, count, out, columns, places):
+    """Encode four rows of `count` columns, a multiple of `PANEL_COLUMNS`.
 
-    Where fewer than four are `left` the last of them is repeated. With t = (x - frame) * factor a code is t,
-    cut to -127 ... 127 and rounded, plus 128. Bytes of the first panel go to codes[place:], those of the next
-    `step` further, and second bytes to the same places of `fine`, if that is an array of bytes. Squares of
-    t - code are added to work[column:], those of the codes `apart` further, those of what both bytes leave
-    again `apart` further; frames and factors begin at `column` too.
+    `rows` is (x, at, stride, left): they begin at x[at] and are `stride` apart. Where fewer than four are
+    `left` the last of them is repeated. With t = (x - centre) * factor a code is t, cut to -127 ... 127 and
+    rounded, plus 128. With `places` = (place, step) bytes of the first panel go to codes[place:], those of
+    the next `step` further, and second bytes to the same places of `fine`, if that is an array of bytes. With
+    `columns` = (column, apart) squares of t - code are added to sums[column:], those of the codes `apart`
+    further, those of what both bytes leave again `apart` further; frames and factors begin at `column` too.
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, left, count, frame, factor, work, column, apart, codes, fine, place, step = _data(
-            context, builder, signature, args
-        )
-        planes = _planes(codes, fine, signature, 11)
+        (
+            x, at, stride, left, count, _, frame, factor, _, work, codes, fine, column, apart, place, step,
+        ) = _data(context, builder, signature.args, args)  # fmt: skip
+        planes = _planes(codes, fine, out)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         last = builder.sub(left, I64(1))
         rows = []
         for k in range(QUAD_ROWS):
             row = builder.select(builder.icmp_signed("<", I64(k), last), I64(k), last)
             rows.append(builder.gep(x, [builder.add(at, builder.mul(stride, row))]))
-        line = 64 // (signature.args[0].dtype.bitwidth // 8)
+        line = _line_entries(x)
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (j, _):
             col = builder.add(column, j)
             places = [builder.add(col, builder.mul(apart, I64(p))) for p in range(1 + len(planes))]
@@ -146,25 +153,23 @@ def encode_row_quad(
                 _store(builder, word, plane, builder.add(place, panel))
         return context.get_dummy_value()
 
-    n = types.intp
-    return types.void(x, n, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
+    return types.void(rows, types.intp, out, columns, places), codegen
 
 
 @intrinsic
-def encode_column_quad(
-    _context, x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead
-):
-    """Encode `count` rows, a multiple of 16, of four columns from x[at], columns being `stride` apart.
+def encode_column_quad(_context, lines, count, out, columns, places):
+    """Encode `count` rows, a multiple of 16, of four columns: `lines` is (x, at, stride), as for rows.
 
-    As `encode_row_quad`; each column's rows lie together. Bytes go to codes[place:], quads of rows SLOT
-    apart. Sums of squares are set, not added to. What comes next, `ahead` entries further, is asked for.
+    As `encode_row_quad`; each column's rows lie together. With `places` = (place, ahead) bytes go to
+    codes[place:], quads of rows `QUAD_BYTES` apart. Sums of squares are set, not added to. What comes next,
+    `ahead` entries further, is asked for.
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, frame, factor, work, column, apart, codes, fine, place, ahead = _data(
-            context, builder, signature, args
+        x, at, stride, count, _, frame, factor, _, work, codes, fine, column, apart, place, ahead = _data(
+            context, builder, signature.args, args
         )
-        planes = _planes(codes, fine, signature, 10)
+        planes = _planes(codes, fine, out)
         own, bytes_ = (
             ir.VectorType(x.type.pointee, PANEL_COLUMNS),
             ir.VectorType(ir.IntType(8), PANEL_COLUMNS),
@@ -186,7 +191,7 @@ def encode_column_quad(
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (i, _):
             words = [[] for _ in planes]
             for k, line in enumerate(lines):
-                for part in range(0, PANEL_COLUMNS, 64 // (signature.args[0].dtype.bitwidth // 8)):
+                for part in range(0, PANEL_COLUMNS, _line_entries(x)):
                     emit_prefetch(builder, builder.gep(line, [builder.add(builder.add(i, ahead), I64(part))]))
                 entries = emit_load(builder, line, i, own)
                 shifted, terms = _encoded(builder, entries, frames[k], factors[k], len(planes) > 1)
@@ -206,8 +211,7 @@ def encode_column_quad(
                 builder.store(total, builder.gep(work, [to]))
         return context.get_dummy_value()
 
-    n = types.intp
-    return types.void(x, n, n, n, frame, factor, work, n, n, codes, fine, n, n), codegen
+    return types.void(lines, types.intp, out, columns, places), codegen
 
 
 def _transposed(builder, four, quarter):
@@ -225,7 +229,7 @@ def min_max(_context, x, at, count, span, column):
     """Smallest and largest of `count` entries, a multiple of 16, from x[at], to span[:, column]."""
 
     def codegen(context, builder, signature, args):
-        x, at, count, span, column = _data(context, builder, signature, args)
+        x, at, count, span, column = _data(context, builder, signature.args, args)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         line = builder.gep(x, [at])
         first = emit_load(builder, line, I64(0), own)
@@ -301,38 +305,28 @@ INNER_LOOPS = {"int32": (_vnni, 1, 4), "int16": (_avx2, 2, 2), "int8": (_portabl
 
 
 @intrinsic
-def multiply_panel(
-    _context,
-    form,
-    codes,
-    start,
-    words,
-    first,
-    stride,
-    quads,
-    offsets,
-    units,
-    unit,
-    scales,
-    column,
-    sums,
-    place,
-    ahead,
-    step,
-):
-    """Add products of the codes of a panel with VECTORS[form] vectors, over `quads` quads of rows (4 k).
+def multiply_panel(_context, form, codes, words, vectors, scales, sums):
+    """Add products of the codes of a panel with VECTORS_PER_CALL[form] vectors, over `quads` quads of rows.
 
-    Codes begin at codes[start]; a vector is `quads` words of four bytes, which begin at words[first] and are
-    `stride` apart. Sums begin with offsets[unit + vector] and are exact in 32-bit integers; times
-    scales[column:] * units[unit + vector] they are added to sums[place + PANEL * vector:], in float32.
-    Meanwhile codes[start + ahead:] are asked for, `step` bytes for each quad.
+    Parameters
+    ----------
+    form : one of `ISA_TAGS`
+    codes : (codes, start, ahead, step)
+        Codes begin at codes[start]; meanwhile codes[start + ahead:] are asked for, `step` bytes per quad.
+    words : (words, first, stride, quads)
+        A vector is `quads` words of four bytes, which begin at words[first] and are `stride` apart.
+    vectors : (offsets, units, unit)
+        Sums begin with offsets[unit + vector] and are exact in 32-bit integers.
+    scales, sums : (scales, column), (sums, place)
+        Times scales[column:] * units[unit + vector] they are added to
+        sums[place + PANEL_COLUMNS * vector:], in float32.
     """
 
     def codegen(context, builder, signature, args):
         (
-            _, codes, start, words, first, stride, quads, offsets, units, unit, scales, column, sums, place,
-            ahead, step,
-        ) = _data(context, builder, signature, args)  # fmt: skip
+            _, codes, start, ahead, step, words, first, stride, quads, offsets, units, unit, scales, column,
+            sums, place,
+        ) = _data(context, builder, signature.args, args)  # fmt: skip
         add, parts, together = INNER_LOOPS[form.name]
         kind = ir.VectorType(I32, PANEL_COLUMNS // parts)
         vectors = range(VECTORS_PER_CALL[form.name])
@@ -363,5 +357,4 @@ def multiply_panel(
                 _store(builder, builder.fadd(emit_load(builder, sums, to, single), new, flags=FAST), sums, to)
         return context.get_dummy_value()
 
-    n = types.intp
-    return types.void(form, codes, n, words, n, n, n, offsets, units, n, scales, n, sums, n, n, n), codegen
+    return types.void(form, codes, words, vectors, scales, sums), codegen

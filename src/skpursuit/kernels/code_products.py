@@ -14,11 +14,12 @@ SKPURSUIT_PRODUCTS takes another.
 """
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
 from numba import config, njit
+from numpy.typing import NDArray
 
 from skpursuit.kernels.code_encode import BLOCK_ROWS
 from skpursuit.kernels.code_intrinsics import (
@@ -60,8 +61,23 @@ def select_isa() -> str:
 DEFAULT_ISA = select_isa()
 
 
+class VectorBytes(NamedTuple):
+    """Vectors cut to bytes, times a unit for each block of rows; m is a multiple of what is taken at a time.
+
+    Attributes
+    ----------
+    digits : (m, padded rows) int8
+    offsets : (blocks, m) int32, -128 times the sum of the bytes: codes are stored with 128 added
+    units : (blocks, m) float32
+    """
+
+    digits: NDArray[np.int8]
+    offsets: NDArray[np.int32]
+    units: NDArray[np.float32]
+
+
 @njit(cache=True, nogil=True)
-def multiply(lo, hi, form, panels, codes, scale, words, offsets, units, out):
+def multiply(lo, hi, form, panels, codes, scale, vectors, out):
     """Products of the codes of some panels with several vectors, those at lo to hi of the columns of `out`.
 
     A block of a panel meets all vectors while it is in the first cache, and the next one is asked for
@@ -69,16 +85,15 @@ def multiply(lo, hi, form, panels, codes, scale, words, offsets, units, out):
 
     Parameters
     ----------
-    lo, hi : multiples of PANEL
-    form : one of FORMS
-    panels : the panels, one for each PANEL columns of `out`
-    codes : (panels, quads of rows, PANEL, QUAD) uint8
+    lo, hi : multiples of `PANEL_COLUMNS`
+    form : one of `ISA_TAGS`
+    panels : the panels, one for each `PANEL_COLUMNS` columns of `out`
+    codes : (panels, quads of rows, PANEL_COLUMNS, QUAD_ROWS) uint8
     scale : (blocks, columns) float32
-    words : (m, quads) int32, four bytes of a vector each; m is a multiple of `form`
-    offsets : (blocks, m) int32, -128 times the sum of the bytes: codes are stored with 128 added
-    units : (blocks, m) float32
+    vectors : `VectorBytes` of m vectors, m a multiple of `form`
     out : (m, columns) float32, written
     """
+    words = vectors.digits.view(np.int32)
     quads, width = codes.shape[1], scale.shape[1]
     m, group = words.shape[0], np.int64(form)
     sums = np.empty(PANEL_COLUMNS * m, np.float32)
@@ -95,17 +110,20 @@ def multiply(lo, hi, form, panels, codes, scale, words, offsets, units, out):
             )  # bytes of the next block that are asked for with a quad of this one
             for k in range(0, m, group):
                 multiply_panel(
-                    form, codes, here, words, k * quads + first, quads, count,
-                    offsets, units, b * m + k, scale, b * width + j, sums, PANEL_COLUMNS * k,
-                    count * (QUAD_BYTES + k // group * share), share,
-                )  # fmt: skip
+                    form,
+                    (codes, here, count * (QUAD_BYTES + k // group * share), share),
+                    (words, k * quads + first, quads, count),
+                    (vectors.offsets, vectors.units, b * m + k),
+                    (scale, b * width + j),
+                    (sums, PANEL_COLUMNS * k),
+                )
         for k in range(m):
             for c in range(PANEL_COLUMNS):
                 out[k, at + c] = sums[PANEL_COLUMNS * k + c]
 
 
 @njit(cache=True, nogil=True)
-def quantize_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sums):
+def quantize_vectors(grouped, fresh, R, before, cuts, vectors, sums):
     """Cut the rows of R to bytes, each from where the cuts before it have come to, or from zero if `fresh`.
 
     `grouped` leaves room for 16-bit sums of codes (up to 255) times bytes: in each eight rows, those of rows
@@ -118,12 +136,12 @@ def quantize_vectors(grouped, fresh, R, before, cuts, whole, offsets, units, sum
     R : (m, n) float64, below one
     before : (padded rows,) what is represented so far; it moves along
     cuts : int, how often what is left of each vector is cut
-    whole : (>= m * cuts, padded rows) int8, written
-    offsets, units : (blocks, >= m * cuts), written; see `multiply`
+    vectors : `VectorBytes` of at least m * cuts vectors, written
     sums : (m, 5, blocks), written: the sum of a vector, its 1-norm, and squared 2-norms: of what is not
         represented, of all its cuts, and of itself
     """
     v = np.empty(BLOCK_ROWS)
+    whole, offsets, units = vectors
     for b in range(units.shape[0]):
         first = b * BLOCK_ROWS
         count = min(BLOCK_ROWS, R.shape[1] - first)

@@ -73,16 +73,6 @@ def accumulate_flat(lo, hi, flat, stride, rows, weights, out):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def accumulate_strided(lo, hi, X, rows, weights, out):  # type: ignore[no-untyped-def]
-    """As `accumulate_flat` for X of any strides, one row at a time: right, not fast."""
-    for i in range(rows.shape[0]):
-        for t in range(weights.shape[1]):
-            w = weights[i, t]
-            for j in range(lo, hi):
-                out[t, j] += w * X[rows[i], j]
-
-
-@njit(cache=True, nogil=True)
 def accumulate_csr(indptr, indices, data, rows, weights, out):  # type: ignore[no-untyped-def]
     """Add ``weights.T @ X[rows]`` to out (m, d) for X in CSR; the indices must have been checked.
 
@@ -143,7 +133,8 @@ def accumulate_dense(X: NDArray, rows: NDArray, weights: NDArray, out: NDArray) 
     for a in range(0, rows.shape[0], step):
         some, their = rows[a : a + step], weights[a : a + step]
         work = some.shape[0] * per_row
-        if memory is None:
-            threads.parallel_for(accumulate_strided, X.shape[1], ALIGN, work, (X, some, their, sums))
-        else:
-            threads.parallel_for(accumulate_flat, X.shape[1], ALIGN, work, (*memory, some, their, sums))
+        if memory is None:  # columns are not adjacent: rows are copied
+            copy, some = np.ascontiguousarray(X[some]).reshape(-1), np.arange(len(some))
+            copy.flags.writeable = False  # as memory of X: one compiled kernel for both
+        flat, stride = (copy, X.shape[1]) if memory is None else memory
+        threads.parallel_for(accumulate_flat, X.shape[1], ALIGN, work, (flat, stride, some, their, sums))

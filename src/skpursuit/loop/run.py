@@ -107,7 +107,7 @@ def minimize(
     known = is_design(X)
     design, y = split_target(X, y, check=False)
     if checkpoint is not None:
-        design.store.store_codes_beside(checkpoint.path)
+        design.access.store_codes_beside(checkpoint.path)
     y = checked_targets(y, design.shape[0])
     check_targets_range(y)
     with monitoring("minimize", verbose):
@@ -136,7 +136,7 @@ def make_run(
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.workload(problem)
     if not base.in_memory:  # columns of the support, and residuals that are guessed
-        base.limit.reserve(8 * base.store.shape[0] * (expect.n_columns + MAX_GUESSES))
+        base.limit.reserve(8 * base.shape[0] * (expect.n_columns + MAX_GUESSES))
     try:
         bound = chosen.bind(problem.design, expect)
     except Exception:  # prefer the error that names the non-finite column; an interrupt waits for no pass

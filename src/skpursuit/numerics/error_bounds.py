@@ -1,7 +1,7 @@
 """Estimates: numbers with a bound on their error, and the bounds on rounding that they are made with.
 
 A proposal is an `Estimate`: computed in any order and precision, with a bound. A decision (which column, its
-sign) comes from sums in a fixed order, and `resolve_top_k` in `selectors/base` is the only way from one to
+sign) comes from sums in a fixed order, and `resolve_top_k` in `selectors/top_k` is the only way from one to
 the other.
 
 A bound is a product of small numbers: a rounding unit, the size of a column, the size of a residual. Where a
@@ -41,9 +41,9 @@ def residual_norms(r: Floats) -> Any:
 def outer_error_bound(
     unit: float, sizes: Floats, vector_norms: Any, underflow: Any = SMALLEST_SUBNORMAL
 ) -> Floats:
-    """The products unit * sizes[j] * reach[m], one row for each column, rounded up.
+    """The products unit * sizes[j] * vector_norms[m], one row for each column, rounded up.
 
-    `vanished` is what underflow may cost an entry besides; `reach` is positive or zero.
+    `underflow` is what it may cost an entry besides; `vector_norms` are positive or zero.
     """
     used = vector_norms > 0
     amount, besides = unit * vector_norms + SMALLEST_SUBNORMAL * used, underflow * used

@@ -38,7 +38,7 @@ def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
 
 
 def _dots(lines: Floats, r: Floats) -> Floats:
-    """`dot` of each row of an array with r."""
+    """`fixed_order_dot` of each row of an array with r."""
     whole = len(r) - len(r) % BLOCK_ROWS
     ends = np.vecdot(lines[:, whole:], r[whole:])
     if whole == 0:
@@ -57,7 +57,7 @@ def fixed_order_vdot(a: Floats, b: Floats) -> float:
 
 
 def block_sums_of_squares(lines: Floats) -> Floats:
-    """Sums of squares of contiguous lines, one row for each piece; `dot` adds them one after the other."""
+    """Sums of squares of contiguous lines, one row for each piece, to be added in order."""
     whole = lines.shape[1] - lines.shape[1] % BLOCK_ROWS
     body, rest = lines[:, :whole].reshape(len(lines), -1, BLOCK_ROWS), lines[:, whole:]
     out = np.empty((-(-lines.shape[1] // BLOCK_ROWS), len(lines)))

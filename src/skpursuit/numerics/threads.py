@@ -46,7 +46,7 @@ def thread_count() -> int:
     Returns
     -------
     int
-        At least 1; 1 inside `alone`, as in a task of `parallel_for`, so that nothing nests.
+        At least 1; 1 inside `no_nested_threads`, as in a task of `parallel_for`, so that nothing nests.
     """
     if getattr(_thread_state, "task", False):
         return 1
@@ -91,8 +91,8 @@ def parallel_for(
     align : int
         Ranges start at multiples of this.
     work : int
-        Multiply-adds of the whole call. Below `WORTH` the kernel is called once; on several threads, and
-        beyond `CHUNK`, it is called several times.
+        Multiply-adds of the whole call. Below `MIN_PARALLEL_WORK` the kernel is called once; on several
+        threads, and beyond `MAX_KERNEL_WORK`, it is called several times.
     args : tuple
         Passed on.
     """
@@ -134,10 +134,10 @@ def run_tasks(
     Parameters
     ----------
     task : callable
-    pieces : list of tuple
+    tasks : list of tuple
         The arguments of each call.
     work : int
-        Multiply-adds of all calls. Below `WORTH` they are made by the caller's own thread.
+        Multiply-adds of all calls. Below `MIN_PARALLEL_WORK` they are made by the caller's own thread.
     n_threads : int, optional
         The most threads to use. Default: as many as BLAS would.
     """
@@ -167,7 +167,7 @@ def _begin(task: Callable[..., Any], tasks: list[tuple[Any, ...]], others: int) 
             other.result()
 
     if begun:
-        weakref.finalize(finish, todo.clear)  # what nobody can end any more is not worth going on with
+        weakref.finalize(finish, todo.clear)  # cancel pending work when its handle is garbage-collected
     return finish
 
 

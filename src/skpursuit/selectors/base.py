@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skpursuit.data.design import Design
+from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import NonFiniteError
@@ -44,7 +44,7 @@ class Selector(ABC):
 
         Raises `NonFiniteError` where there is no answer because r or the column norms are not finite.
         """
-        design.store.check_unchanged()
+        as_design(design)
         with np.errstate(over="ignore", invalid="ignore"):  # bounds become infinite, which settles nothing
             return BoundSelector(self, design).select(query)
 

@@ -70,9 +70,9 @@ class Certified(Selector):
 
     def _fine(self, design: Design, expect: Workload) -> bool:
         """Whether a second byte an entry will be needed; on disk a pass makes it later."""
-        (n, d), store = design.shape, design.store
+        n, d = design.shape
         tall = n > SECOND_BYTE_ROWS or (
-            design.on_disk and n > SECOND_BYTE_ROWS // 4 and store.has_room_for_codes(2 * n * d)
+            design.on_disk and n > SECOND_BYTE_ROWS // 4 and design.access.has_room_for_codes(2 * n * d)
         )
         return self.fine or expect.many_columns or tall or expect.n_queries >= SECOND_BYTE_SELECTIONS
 
@@ -98,7 +98,7 @@ class Certified(Selector):
     def predict_seconds(self, design: Design, expect: Workload) -> float:
         (n, d), targets = design.shape, expect.n_targets
         fine, there = self._fine(design, expect), design.has_made_codes
-        if not (design.has_codes and (there or design.store.has_room_for_codes((1 + fine) * n * d))):
+        if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * n * d))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
         read = n * d * (1 + expect.many_columns) * (COSTS.code_product + (targets - 1) * COSTS.target)
@@ -128,7 +128,7 @@ def codes_seconds(design: Design, expect: Workload, build: float, read: float, t
     seconds = passes * (n * d * build * NANO + design.pass_seconds)
     if design.on_disk:
         paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))  # that memory has room for
-        seconds += (paths + (paths > 1)) * design.store.sweep_seconds(1)  # to guess, and to verify
-        seconds += (2 * paths + 2) * len(design.store.places) * TILE_LOOK
+        seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
+        seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
     left = RECOMPUTED * n * COSTS.gather + COSTS.codes_step
     return seconds + expect.n_queries * (read + left) * NANO

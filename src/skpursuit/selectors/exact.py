@@ -30,7 +30,7 @@ class Exact(Selector):
         return exact_selection(design, query)
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
-        before = design.pass_seconds + design.store.sweep_seconds(expect.n_columns)  # norms, columns
+        before = design.pass_seconds + design.access.sweep_seconds(expect.n_columns)  # norms, columns
         return before + expect.n_queries * product_seconds(design, expect.n_targets)
 
 

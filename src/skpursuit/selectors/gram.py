@@ -83,7 +83,7 @@ class Gram(Selector):
         left = RECOMPUTED * n * COSTS.gather if design.dtype == np.float32 else 0.0
         steps = expect.n_queries * (terms + left + COSTS.gram_step) * NANO
         width = GRAM_BATCH * -(-expect.n_columns // GRAM_BATCH_USED)
-        before = design.pass_seconds + design.store.sweep_seconds(width)  # norms, columns
+        before = design.pass_seconds + design.access.sweep_seconds(width)  # norms, columns
         return before + blocks + product_seconds(design, expect.n_targets) + steps
 
     def nbytes(self, design: Design) -> int:

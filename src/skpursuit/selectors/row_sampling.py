@@ -102,7 +102,7 @@ class RowSelector(Selector):
         return BoundSelector(self, design)
 
     def nbytes(self, design: Design) -> int:
-        return design.store.layout_bytes("rows")
+        return design.access.layout_bytes("rows")
 
     @abstractmethod
     def row_schedule(self, design: Design, query: Query) -> tuple[Indices, Floats]:

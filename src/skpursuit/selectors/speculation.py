@@ -162,7 +162,7 @@ class SpeculativePursuit:
             return False
         if self.poor_rounds >= MAX_POOR_ROUNDS and not self._use_fine_codes():
             return False
-        if self.frames is None or self.frames.codes.panels is not self.design.store.caches.codes:
+        if self.frames is None or self.frames.codes.panels is not self.design.codes().panels:
             self.frames, self.here = CodeErrorBounds(self.design), None
         return self.frames.codes.supports_path_products
 

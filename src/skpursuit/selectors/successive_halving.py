@@ -70,7 +70,7 @@ class SuccessiveHalving(Selector):
 
     def nbytes(self, design: Design) -> int:
         if not uses_codes(design):
-            return design.store.layout_bytes("rows")
+            return design.access.layout_bytes("rows")
         return 2 * design.shape[0] * design.shape[1]
 
     def find(self, design: Design, query: Query) -> Selection:

@@ -92,7 +92,7 @@ def resolve_top_k(
             answer = Selection(names, values, "exact")
         else:
             close = Contenders(left if cols is None else cols[left], scores[left], margin[left], g[left])
-            if codes is not None and codes.refined >= codes.fine and cost_a_pass(design, close.names):
+            if codes is not None and codes.refined >= codes.fine and design.access.costs_a_pass(close.names):
                 answer = exact_selection(design, query, close.names)
             elif codes is None or codes.refined or len(left) <= query.k:
                 answer = _computed(design, query, close, likely=likely)
@@ -101,16 +101,6 @@ def resolve_top_k(
     if design.column_costs_full_pass and query.k == 1:  # the winner will be asked for
         design.columns(answer.columns, prefetch_candidates=likely)
     return answer
-
-
-def cost_a_pass(design: Design, cols: Indices) -> bool:
-    """Whether reading these columns from disk costs as much as a product with all of X."""
-    if not design.on_disk:
-        return False
-    missing = sum(j not in design.store.caches.columns.arrays for j in cols.tolist())
-    return missing > (
-        design.store.gather_ahead_width() if design.column_costs_full_pass else design.shape[1] // 4
-    )
 
 
 def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
@@ -132,7 +122,7 @@ def _narrowed(
     they cost a pass over X on disk, the second byte comes first.
     """
     few = max(MAX_EXACT_CANDIDATES if codes.fine else SECOND_BYTE_CANDIDATES, query.k)
-    few = 0 if cost_a_pass(design, close.names) else few
+    few = 0 if design.access.costs_a_pass(close.names) else few
     guesses, guessed = NO_COLUMNS, close.g[:0]
     if few and (query.k == 1 or (query.ordered and len(close.names) <= few)):
         guesses = top_k(close.scores, query.k)

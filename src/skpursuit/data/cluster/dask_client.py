@@ -52,8 +52,8 @@ class Cluster:
     Attributes
     ----------
     client : distributed.Client, or None
-    trips : int
-        Trips so far.
+    round_trips : int
+        Round trips so far.
     """
 
     def __init__(self) -> None:

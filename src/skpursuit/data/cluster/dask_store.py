@@ -5,7 +5,7 @@ chunks, the array alone decides, so that any number of workers gives the same bi
 (its codes) is one more task, made of the tile. All are ordinary tasks: when a worker dies, the scheduler
 makes what was on it again, from the chunks, by the same functions and so to the same bits.
 
-A verb of the store is one trip (`dask_cluster.py`): one task for each tile that is needed, with its part of
+A verb of the store is one trip (`dask_client.py`): one task for each tile that is needed, with its part of
 the residual in it, and small results. The driver holds vectors of n or d numbers and a bounded cache of
 columns. Where X fits in the memory of the workers, tiles are kept there; otherwise they are made of their
 chunks whenever they are asked for, and only codes are kept.
@@ -14,7 +14,7 @@ chunks whenever they are asked for, and only codes are kept.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import count, pairwise
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ from skpursuit.data.store import (
     TilePosition,
     TileStore,
     TileTransform,
+    Values,
+    Verb,
     call,
     no_arguments,
 )
@@ -45,11 +47,8 @@ TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 MAX_JOINED_COLUMNS = 4096  # columns up to which chunks beside each other are joined
 COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
-ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = (
-    0.02,
-    0.0025,
-    1 / 225e6,
-)  # seconds of a trip, of each of its tasks, and of a byte sent
+# Seconds of a trip, of each of its tasks, and of a byte sent.
+ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = 0.02, 0.0025, 1 / 225e6
 
 
 class ChunkSlice(NamedTuple):
@@ -68,7 +67,7 @@ class DaskStore(TileStore):
     X : dask.array.Array of two dimensions, with known chunks
     names : list of str, optional
         Of the columns.
-    limit : MemoryLimit
+    limit : MemoryBudget
         Of the driver.
     """
 
@@ -120,10 +119,7 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self,
-        fn: str | Callable[..., Any],
-        args: Arguments = no_arguments,
-        tile_transform: TileTransform | None = None,
+        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
         things = self.tiles if tile_transform is None else list(graph)
@@ -156,14 +152,6 @@ class DaskStore(TileStore):
     def drop_transformed(self, tile_transform: TileTransform) -> None:
         self._made.pop(tile_transform, None)
 
-    # -- whether X is what it was ---------------------------------------------------------------------
-
-    def start_change_detection(self) -> None:
-        """Nothing: chunks of a Dask array are not written to."""
-
-    def check_unchanged(self) -> None:
-        """Nothing, as `watch`."""
-
     def update_digest(self, digest: Any, reads: ReadCounter) -> None:
         """Feed a checksum of every tile to a digest."""
         reads.add_prepared(*self.cost())
@@ -191,7 +179,7 @@ def transform_tile(tile_transform: TileTransform, number: int, block: Any) -> An
     return tile_transform(DenseTile(block), number)
 
 
-def done(fn: str | Callable[..., Any], arguments: tuple[Any, ...], is_tile: bool, block: Any) -> Any:
+def done(fn: Verb, arguments: Values, is_tile: bool, block: Any) -> Any:
     """What a trip does with a tile, or with what is kept of it."""
     return call(fn, DenseTile(block) if is_tile else block, arguments)
 

@@ -56,9 +56,9 @@ class PathProducts(NamedTuple):
     Attributes
     ----------
     g : (steps, columns) float32, behind the view
-    loss : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= loss[t] . factors[j]
+    vector_errors : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= vector_errors[t] . column_factors[j]
     norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j]
-    represented : function of t that gives what `Codes.following` can go on from after step t; X in several
+    represented : function of t that gives what `start_path_product` can go on from after step t; X in several
         tiles has nothing to go on from, and starts again
     """
 
@@ -69,7 +69,7 @@ class PathProducts(NamedTuple):
 
 
 class TileCodeInfo(NamedTuple):
-    """What is asked of the panels of a tile beside products."""
+    """What is asked of the codes of a tile beside products."""
 
     needs_no_rescaling: bool
     costs: list[tuple[int, int]]  # of a product with one byte, and with both
@@ -86,11 +86,6 @@ def facts_of(panels: Any) -> TileCodeInfo:
     )
 
 
-def itself(panels: Any) -> Any:
-    """What is kept of a tile in memory."""
-    return panels
-
-
 def followed(panels: Any, R: Floats, fine: bool, cut: list[Any]) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
     return panels.start_path_product(R, fine=fine, cut=cut)()[:3]
@@ -100,12 +95,12 @@ class CodedMatrix:
     """The panels of all tiles of X, which the store keeps."""
 
     def __init__(self, store: TileStore, fine: bool = False) -> None:
-        self.store, self.transform = (
-            weakref.proxy(store),
-            EncodeTransform(fine),
-        )  # no cycle: the store keeps this
+        # No cycle: the store holds this.
+        self.store, self.transform = weakref.proxy(store), EncodeTransform(fine)
         if store.is_one_tile:
-            self.only = next(iter(store.map_tiles(itself, tile_transform=self.transform)))[1]
+            self.only = next(iter(store.map_tiles(lambda panels: panels, tile_transform=self.transform)))[1]
+            verbs = ("decoded", "estimate", "start_path_product")  # those of the tile
+            vars(self).update({name: getattr(self.only, name) for name in verbs})
         facts = [found for _, found in store.map_tiles(facts_of, tile_transform=self.transform)]
         width = len(store.grid[0])
         grid = [facts[i : i + width] for i in range(0, len(facts), width)]
@@ -127,8 +122,6 @@ class CodedMatrix:
 
     def decoded(self, cols: Indices, fine: bool = False) -> Floats:
         """Columns as one byte has them, or both, the rows of a float32 array."""
-        if self.store.is_one_tile:
-            return self.only.decoded(cols, fine)
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at, places: (fine,)  # noqa: E731
         for place, places, part in self.store.map_column_tiles("decoded", cols, args, self.transform):
@@ -137,8 +130,6 @@ class CodedMatrix:
 
     def estimate(self, u: Floats, fine: bool = False, cols: Indices | None = None) -> ValueAndBound:
         """X^T u or its entries at `cols`, with bounds; see `CodedTile.estimate`."""
-        if self.store.is_one_tile:
-            return self.only.estimate(u, fine, cols)
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
         g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
         args = lambda at, places: (u[at.rows], fine)  # noqa: E731
@@ -163,9 +154,7 @@ class CodedMatrix:
     def start_path_product(
         self, R: Floats, before: PathState | None, dtype: Any, fine: bool = False
     ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], PathState | None]]]:
-        """Products of the decoded columns with the rows of R; see `CodedTile.following`."""
-        if self.store.is_one_tile:
-            return self.only.start_path_product(R, before, dtype, fine)
+        """Products of the decoded columns with the rows of R; see `CodedTile.start_path_product`."""
         cuts: list[list[Any]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
         args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
 

@@ -2,8 +2,8 @@
 
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
 for products of bytes want them (`kernels/code_encode.py`), so a vector that is multiplied becomes bytes too
-(`kernels/products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of the
-first: where one byte leaves many columns, products of both are added.
+(`kernels/code_products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of
+the first: where one byte leaves many columns, products of both are added.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
 each block (`CodedTile.block_errors`). That of the product is relative to the norm of the decoded column. With
@@ -44,20 +44,17 @@ SLAB = 4 * PANEL_COLUMNS  # ranges of columns given to a thread start at multipl
 
 
 class QuantizedVectors(NamedTuple):
-    """Vectors as bytes, and what is known of them; see `kernels.quantize_vectors`.
+    """Vectors as bytes, and what is known of them; see `kernel.quantize_vectors`.
 
     Attributes
     ----------
-    whole : (m, rows) int8, m a multiple of what the kernel takes at a time
-    offsets, units : (blocks, m)
+    vectors : (m, rows) bytes with offsets and units
     sums : (vectors, 5, blocks)
     totals : (vectors, 5), sums of all blocks
-    each : cuts of each vector
+    each : cuts per vector
     """
 
-    digits: NDArray[np.int8]
-    offsets: NDArray[np.int32]
-    units: NDArray[np.float32]
+    vectors: kernel.VectorBytes
     sums: NDArray[np.float64]
     totals: NDArray[np.float64]
     each: int
@@ -84,7 +81,7 @@ class TilePathProducts(NamedTuple):
     Attributes
     ----------
     g : (vectors, columns)
-    loss : (vectors, 2), to be multiplied by `CodedTile.factors`
+    vector_errors : (vectors, 2), to be multiplied by `CodedTile.column_factors`
     norms : (vectors, blocks), norms of the vectors in blocks of rows; their products with
         `CodedTile.block_errors`, added up in any order, bound what the codes lose
     represented : function of t that gives what to go on from after vector t
@@ -102,7 +99,7 @@ class CodedTile:
 
     Attributes
     ----------
-    codes, fine : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128; `fine` may be empty
+    codes, second_byte : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128; or empty
     scale : (blocks, columns padded to 16)
     error : (1 or 2, blocks, columns padded to 16); bounds of the 2-norm of what one byte loses in a block,
         and of what both lose
@@ -110,7 +107,7 @@ class CodedTile:
     norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
     exponent : (columns,) int; the codes are those of the column divided by two to this power
     shape : (rows, columns) of the matrix
-    form : how products are made, one of `kernels.products.FORMS`; None: by the processor that makes them
+    form : how products are made, one of `kernel.ISA_TAGS`; None: by the processor that makes them
     """
 
     codes: NDArray[np.uint8]
@@ -175,30 +172,29 @@ class CodedTile:
         if before is not None:
             moving[: self.shape[0]] = before
         whole = np.empty((full, len(moving)), np.int8)
-        offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         whole[m * count :] = 0
+        vectors = kernel.VectorBytes(
+            whole, np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
+        )
         sums = np.empty((m, 5, blocks))
         rows, grouped = np.ascontiguousarray(rows), self.made_by == "avx2"
-        kernel.quantize_vectors(grouped, before is None, rows, moving, count, whole, offsets, units, sums)
-        return QuantizedVectors(whole, offsets, units, sums, sums.sum(axis=2), count)
+        kernel.quantize_vectors(grouped, before is None, rows, moving, count, vectors, sums)
+        return QuantizedVectors(vectors, sums, sums.sum(axis=2), count)
 
     def _start_kernels(
         self, cuts: QuantizedVectors, fine: bool, panels: Indices | None = None
     ) -> Callable[[], NDArray[np.float32]]:
         """Begin with products of cuts, of one byte or both, all panels or some; what ends it returns them."""
         panels = np.arange(len(self.codes)) if panels is None else panels
-        words = cuts.digits.view(np.int32)
+        m = len(cuts.vectors.digits)
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL_COLUMNS
         if fine:  # which may have to be read from disk
             planes.append((self.second_byte, self.scale * np.float32(1.0 / SECOND_BYTE_SCALE)))
-        made, ends = [np.empty((len(words), width), np.float32) for _ in planes], []
+        made, ends = [np.empty((m, width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (kernel.ISA_TAGS[self.made_by], panels, codes, scale, words, cuts.offsets, cuts.units, out)
-            ends.append(
-                start_parallel_for(
-                    kernel.multiply, width, SLAB, len(words) * codes.shape[1] * width // 4, args
-                )
-            )
+            args = (kernel.ISA_TAGS[self.made_by], panels, codes, scale, cuts.vectors, out)
+            work = m * codes.shape[1] * width // 4
+            ends.append(start_parallel_for(kernel.multiply, width, SLAB, work, args))
 
         def finish() -> NDArray[np.float32]:
             for end in ends:
@@ -268,8 +264,9 @@ class CodedTile:
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
-        Vectors and columns are of ordinary size (`codes.F32_SAFE_NORMS`). Columns are decoded by both bytes
-        where `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in `cut`.
+        Vectors and columns are of ordinary size (`view_codes.F32_SAFE_NORMS`). Columns are decoded by both
+        bytes where `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in
+        `cut`.
         """
         (n, d), first = self.shape, int(before is None)
         start = PathState(np.zeros(n), np.empty(0), 0.0) if before is None else before
@@ -295,8 +292,8 @@ class CodedTile:
 
             def represented(t: int) -> PathState:
                 steps = (t if t >= 0 else t + len(R)) + 1 + first
-                units = np.repeat(cuts.units[:, :steps].astype(np.float64), BLOCK_ROWS, axis=0)[:n]
-                u = start.u + power * np.einsum("ik,ki->i", units, cuts.digits[:steps, :n])
+                units = np.repeat(cuts.vectors.units[:, :steps].astype(np.float64), BLOCK_ROWS, axis=0)[:n]
+                u = start.u + power * np.einsum("ik,ki->i", units, cuts.vectors.digits[:steps, :n])
                 codes = power * products[:steps].sum(axis=0, dtype=np.float64)
                 codes = codes + start.g if start.g.size else codes
                 return PathState(u, codes, float(rounding[steps - 1] * power))
@@ -343,7 +340,7 @@ class CodedTile:
 
     @cached_property
     def _factors(self) -> NDArray[np.float64]:
-        """`factors` of the columns divided by their powers of two."""
+        """`column_factors` divided by their powers of two."""
         centres = np.abs(self.centre[:, : self.shape[1]]).sum(axis=0)
         return np.stack([self.norms, centres], axis=1) * (1.0 + self._slack)
 

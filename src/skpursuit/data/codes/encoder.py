@@ -44,10 +44,8 @@ MAX_COLUMN_RATIO = 2.0  # times that square, up to which a column as a whole is 
 MAX_FAILED_PANELS = (
     0.25  # share of panels whose prediction fails from which all are encoded with their extremes
 )
-ENCODABLE_RANGE = (
-    2.0**-20,
-    2.0**60,
-)  # columns whose largest entry is not in between are encoded in other units
+# Columns whose largest entry is not in between are encoded in other units.
+ENCODABLE_RANGE = 2.0**-20, 2.0**60
 
 Item = tuple[int, int, int]  # a block, its first column, and the number of columns
 
@@ -65,9 +63,12 @@ class CodeEncoder:
         self.fine = np.empty(shape, np.uint8) if fine else np.empty(0, bool)
         self.scale, self.inverse_scale = (np.empty((blocks, wide), np.float32) for _ in range(2))
         self.centre, self.peak = (np.empty((blocks, wide), np.float64) for _ in range(2))
-        self.sums = np.empty((2 + fine, blocks, wide), np.float32)  # see `kernel.encode_block`
+        self.sums = np.empty((2 + fine, blocks, wide), np.float32)  # see `EncoderArrays`
         for frame in (self.scale, self.inverse_scale, self.centre, self.peak, self.sums):
             frame.fill(0.0)
+        self.arrays = kernel.EncoderArrays(
+            self.scale, self.centre, self.inverse_scale, self.peak, self.sums, self.codes, self.fine
+        )
         self.exponent = np.zeros(d, np.intc)
         self.rows = np.diff(np.append(np.arange(0, n, BLOCK_ROWS), n))  # of the blocks
 
@@ -122,14 +123,12 @@ class CodeEncoder:
 
     def encode_f_order_matrix(self, flat: Floats, stride: int) -> None:
         """Encode all columns, which are `stride` entries apart."""
-        frames = self.scale, self.centre, self.inverse_scale, self.peak, self.sums
 
         def task(lo: int, hi: int) -> None:
             copy, span = np.empty(QUAD_ROWS * BLOCK_ROWS, flat.dtype), np.empty((2, QUAD_ROWS), flat.dtype)
             held = copy.view()
             held.flags.writeable = False  # as memory of X: one compiled kernel for both
-            args: tuple[Any, ...] = (*self.X.shape, copy, held, span, *frames, self.codes, self.fine)
-            kernel.encode_f_order(lo, hi, flat, stride, *args)
+            kernel.encode_f_order(lo, hi, flat, stride, self.X.shape, (copy, held, span), self.arrays)
 
         parallel_for(task, self.scale.shape[1], PANEL_COLUMNS, self.X.size, ())
 
@@ -195,7 +194,6 @@ class CodeEncoder:
         memory = flat_rows(X)
         assert memory is not None
         flat, stride = memory
-        outputs = self.centre, self.inverse_scale, self.sums, self.codes, self.fine
 
         def task(lo: int, hi: int) -> None:
             for b, first, count in items[lo:hi]:
@@ -204,7 +202,7 @@ class CodeEncoder:
                     span = np.empty((2, count), X.dtype)
                     kernel.min_max_of_rows(flat, at, stride, self.rows[b], *span)
                     self.set_affine(b, slice(first, first + count), *span)
-                kernel.encode_block(b, first, count, flat, at, stride, len(X), *outputs)
+                kernel.encode_block(b, first, count, flat, at, stride, len(X), self.arrays)
 
         parallel_for(task, len(items), 1, BLOCK_ROWS * sum(count for _, _, count in items), ())
 

@@ -1,7 +1,7 @@
 """X in one byte an entry or two, behind a view: estimates of V^T r with bounds, for a fraction of the bytes.
 
-Codes belong to X itself (`panel_codes.py`), so one copy serves every view. A design hands out `Codes`: it
-takes residuals down through the view, counts what is read, and corrects what comes up, with its rounding.
+Codes belong to X itself (`coded_matrix.py`), so one copy serves every view. A design hands out `ViewCodes`:
+it takes residuals down through the view, counts what is read, and corrects what comes up, with its rounding.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from skpursuit.data.codes.coded_matrix import CodedMatrix, PathProducts, ValueAndBound
 from skpursuit.data.read_counter import ReadCounter
+from skpursuit.data.view import column_sums, constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.error_bounds import sum_error_bound
 from skpursuit.numerics.float_range import EPS
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ class ViewCodes:
         if not view.has_raw_entries:
             where = slice(None) if real is None else real
             known = view.correct_estimate(view.scale_rows(r), *known, self.panels.norm_bounds, where)
-        if not view.constant:
+        if design.constant is None:
             return known
-        rounding = sum_error_bound(2 * len(r) * EPS, np.ones(1), r)[0]
-        total = np.asarray(r, dtype=np.float64).sum(axis=0)
-        return with_constant(design, cols, known[0], total), with_constant(design, cols, known[1], rounding)
+        totals = column_sums(r), constant_bound(r)
+        g, bound = (design._join_constant(part, last, cols) for part, last in zip(known, totals))
+        return g, bound
 
     # -- products of decoded columns, which can be added up -------------------------------------------------
 
@@ -78,8 +78,8 @@ class ViewCodes:
         """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
 
         `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `fine` decodes by
-        both bytes.
+        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `second_byte` decodes
+        by both bytes.
         """
         self.design.reads.add(*self.panels.costs[second_byte])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
@@ -163,12 +163,3 @@ def survey_with_codes(
         store.end_survey(store.surveying)
     finally:
         store.surveying = None
-
-
-def with_constant(design: Design, cols: Indices | None, g: Floats, last: Floats) -> Floats:
-    """Entries at `cols` (None: all) from those of the columns of X and that of the constant column."""
-    asked = np.arange(design.shape[1]) if cols is None else np.asarray(cols)
-    constant = asked == design.store.shape[1]
-    out = np.empty((len(asked), *g.shape[1:]))
-    out[~constant], out[constant] = g, last
-    return out

@@ -1,12 +1,12 @@
 """What is kept of the tiles on disk: codes that memory has no room for, and codes that a later run can use.
 
-What is kept of a tile is a dataclass of arrays. Its large arrays ("planes") stay in memory if all tiles
-together fit in the memory limit, plane by plane; the others are written to a folder, one file for each tile,
-and read again when they are used. A folder that the caller named, or one beside a checkpoint, gets all
-arrays, and a header with the identity of the source: the next design of the same files uses them. Every array
-has a checksum, compared when it is first read. A folder is written under another name and renamed when it is
+What is kept of a tile is a dataclass of arrays. Its large arrays stay in memory if all tiles together fit in
+the memory limit, one after the other; the others are written to a folder, one file for each tile, and read
+again when they are used. A folder that the caller named, or one beside a checkpoint, gets all arrays, and a
+header with the identity of the source: the next design of the same files uses them. Every array has a
+checksum, compared when it is first read. A folder is written under another name and renamed when it is
 complete, so that there are whole codes in it or none, and old ones stay until then. Whoever fails removes
-what it wrote; what a killed process left goes later (`_files.beside`).
+what it wrote; what a killed process left goes later (`_atomic_files.beside`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 from skpursuit._atomic_files import FileError, beside
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import CountedFile, FileReads
+from skpursuit.data.store import TileTransform
 
 CODES_FORMAT = 4
 HEADER = "header.json"
@@ -115,21 +116,27 @@ class CodeStorage:
 
     Parameters
     ----------
-    keep : Keep
-        What makes them. `keep.planes` names their large arrays, those that should stay in memory first.
+    tile_transform : TileTransform
+        What makes them; `large_arrays` names those that should stay in memory first.
     header : dict
         What tells that codes in a folder are these: the identity of the source, for one.
     folder : Path, optional
         Where they are to be found later; None: a temporary folder, if one is needed at all.
-    options : Options
+    options : DesignOptions
     reads : FileReads
     """
 
     def __init__(
-        self, keep: Any, header: dict[str, Any], folder: Path | None, options: DesignOptions, reads: FileReads
+        self,
+        tile_transform: TileTransform,
+        header: dict[str, Any],
+        folder: Path | None,
+        options: DesignOptions,
+        reads: FileReads,
     ) -> None:
-        self.keep, self.options, self.header = keep, options, {"format": CODES_FORMAT, **header}
-        self.final_dir = None if folder is None else folder / keep.label
+        self.tile_transform, self.options = tile_transform, options
+        self.header = {"format": CODES_FORMAT, **header}
+        self.final_dir = None if folder is None else folder / tile_transform.label
         self.folder = Folder(self.final_dir or Path(), reads)
         self.coded_tiles: dict[int, Any] = {}
         self.granted = 0
@@ -165,7 +172,7 @@ class CodeStorage:
         for number, (piece, stored) in enumerate(zip(pieces, tiles)):
             values = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
             values |= {name: stored.pop(name).read() for name in self.in_memory & stored.keys()}
-            self.coded_tiles[number] = with_lazy_arrays(self.keep.kind(), values, stored)
+            self.coded_tiles[number] = with_lazy_arrays(self.tile_transform.kind(), values, stored)
 
     def put(self, number: int, made: Any, share: float) -> None:
         """Keep what was made of a tile, which is this share of X."""
@@ -192,8 +199,8 @@ class CodeStorage:
         self.coded_tiles[number] = with_lazy_arrays(type(made), stays, {name: written[name] for name in out})
 
     def _plan(self, totals: Mapping[str, int]) -> None:
-        """Decide which arrays of all tiles stay in memory: the small ones, and planes as long as they fit."""
-        planes = [name for name in self.keep.large_arrays if name in totals]
+        """Decide which arrays of all tiles stay in memory: small ones, and large ones as long as they fit."""
+        planes = [name for name in self.tile_transform.large_arrays if name in totals]
         for name in ("", *planes):
             names = {name} if name else totals.keys() - set(planes)
             total = sum(totals[name] for name in names)

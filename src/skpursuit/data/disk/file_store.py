@@ -1,7 +1,8 @@
 """X in files: tiles are loaded one after the other, the next one while the last one is worked on.
 
 Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
-columns, products) has its share of one memory limit. Files are read by `reads.CountedFile`, which counts.
+columns, products) has its share of one memory limit. Files are read by `read_counter.CountedFile`, which
+counts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from skpursuit.data.store import (
     TilePosition,
     TileStore,
     TileTransform,
+    Verb,
     call,
     no_arguments,
 )
@@ -39,13 +41,13 @@ from skpursuit.progress import current_monitor
 
 
 class FileStore(TileStore):
-    """X by the recipes of its tiles.
+    """X by the readers of its tiles.
 
     Parameters
     ----------
-    recipes : list of list of Recipe
+    recipes : list of list of TileReader
         One list for each range of rows.
-    options : Options
+    options : DesignOptions
         With the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
     names : list of str, optional
         Of the columns, where the source has them.
@@ -91,10 +93,7 @@ class FileStore(TileStore):
     # -- passes over the files --------------------------------------------------------------------------
 
     def map_tiles(
-        self,
-        fn: str | Callable[..., Any],
-        args: Arguments = no_arguments,
-        tile_transform: TileTransform | None = None,
+        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         todo = [(place, given) for place in self.places if (given := args(place)) is not None]
         if tile_transform is None:
@@ -149,7 +148,7 @@ class FileStore(TileStore):
         if tile_transform in self._spills:
             self._spills.pop(tile_transform).discard()
 
-    def store_codes_beside(self, path: Any) -> None:
+    def store_codes_beside(self, path: str | os.PathLike[str]) -> None:
         """Have the codes found again by a run that goes on from this checkpoint."""
         if self.options.codes == "auto" and not self._spills:
             self.codes_folder = Path(f"{path}.codes")
@@ -187,14 +186,11 @@ class FileStore(TileStore):
                 out[places, place.rows] = recipe.take(local)
         return out
 
-    def _where_not_finite(self, column: int) -> str:
-        line = self.take(np.array([column]))[0]
-        row = int(np.flatnonzero(~np.isfinite(line))[0])
+    def source_of(self, row: int, column: int) -> str:
         for place, recipe in zip(self.places, self.recipes):
             rows, cols = place.rows, place.cols
             if rows.start <= row < rows.stop and cols.start <= column < cols.stop:
-                name = "" if self.names is None else f" ({self.names[column]!r})"
-                return f", row {row}, in {recipe.file_of(row - rows.start, column - cols.start)}{name}"
+                return f", in {recipe.file_of(row - rows.start, column - cols.start)}"
         return ""
 
     def gather_ahead_width(self) -> int:
@@ -224,9 +220,6 @@ class FileStore(TileStore):
     def files(self) -> dict[str, Stamp]:
         """The files, and what they were when the design was made."""
         return {path: stamp for recipe in self.recipes for path, stamp in recipe.files()}
-
-    def start_change_detection(self) -> None:
-        """Files are looked at whenever they are read."""
 
     def check_unchanged(self) -> None:
         for path, stamp in self.files().items():

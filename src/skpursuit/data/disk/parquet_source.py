@@ -67,11 +67,11 @@ def opened(path: str, reads: FileReads) -> Iterator[Any]:
 Footer = tuple[str, Stamp, Any, list[Any]]  # a file, its schema, and the metadata of its row groups
 
 
-def footers(paths: list[str], reads: FileReads | None = None) -> list[Footer]:
+def footers(paths: list[str], reads: FileReads) -> list[Footer]:
     """What the ends of some files say of them."""
     found = []
     for path in paths:
-        with opened(path, reads or FileReads()) as file:
+        with opened(path, reads) as file:
             groups = [file.metadata.row_group(k) for k in range(file.num_row_groups)]
             found.append((path, stamp_of(path), file.schema_arrow, groups))
     return found

@@ -25,9 +25,8 @@ from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.numerics.arrays import Floats, Indices
 
-READ_CHUNK_BYTES = (
-    8 * 2**20
-)  # bytes of one call, so that a reader that is told to stop does so within some milliseconds
+# Bytes of one call, so that a reader that is told to stop does so within some milliseconds.
+READ_CHUNK_BYTES = 8 * 2**20
 
 
 class ReadCancelled(Exception):
@@ -93,7 +92,7 @@ class DiskArray(ABC):
     def read(
         self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
     ) -> None:
-        """Copy a rectangle into an array of any layout and float dtype; `stop` may cancel it."""
+        """Copy a rectangle into an array of any layout and float dtype; `cancelled` may end it."""
 
 
 @dataclass(frozen=True)
