@@ -352,37 +352,14 @@ def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("R", lambda part: part[:-1]),
-        ("R", lambda part: part * np.nan),
-        ("R", lambda part: part * 0.0),
-        ("noise", lambda part: part[:-1]),
-        ("b", lambda part: part[:, None]),
-        ("b", lambda part: part.astype(str)),
-        ("counts", lambda part: part[:-1]),
-        ("counts", lambda part: part + 1),
-        ("counts", lambda part: part * 0),
-        ("counts", lambda part: part - 5),
-        ("counts", lambda part: part[:, None]),
-        ("counts", lambda part: part.astype(str)),
-        ("passes", lambda part: np.ones(3)),
-        ("passes", lambda part: None),
-    ],
-)
-def test_a_factor_that_no_run_can_have_is_refused(tmp_path, name, change):
-    path = tmp_path / "run.ckpt"
-    run(checkpoint=path, callback=lambda r: r.iteration == 4)
+def test_a_support_of_dependent_columns_is_refused(tmp_path):
+    path, copied = tmp_path / "run.ckpt", np.hstack([X, X[:, :1]])
+    minimize(copied, Y, OMP(6), checkpoint=path, callback=lambda r: r.iteration == 4)
     saved = files.load_snapshot(path)
-    part = change(saved.factor.pop(name))
-    if part is not None:
-        saved.factor[name] = part
-    files.save_snapshot(path, saved)
-    content = path.read_bytes()
-    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*factor of its fit.*delete it"):
-        run(checkpoint=path)
-    assert path.read_bytes() == content
+    support = np.array([0, X.shape[1], 3, 4, 5])
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, support=support)))
+    with pytest.raises(ValueError, match=r"does not hold a run.*a column that depends.*delete it"):
+        minimize(copied, Y, OMP(6), checkpoint=path)
 
 
 @pytest.mark.parametrize(

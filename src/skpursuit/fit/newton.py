@@ -32,19 +32,17 @@ class Newton:
 
     def start(self, problem: Problem) -> State:
         """The zero model; its factor finds dependent columns, and keeps those of the support together."""
-        n = problem.design.shape[0]
-        room = problem.design.limit.columns
-        return empty_state(problem, empty_factor(n, weights=problem.weights, keeps_columns=True, room=room))
+        none, room = np.empty((problem.design.shape[0], 0)), problem.design.limit.columns
+        return empty_state(problem, empty_factor(none, problem.weights, keeps_columns=True, room=room))
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        design, one = problem.design, np.array([j])
-        factor = state.factorised.add(design.columns(one)[0], design.noise_floor(one)[0])
+        factor = state.factorised.add_column(problem, j)
         if factor is None:
             return replace(state, dropped=np.append(state.dropped, j))
         support, A = np.append(state.support, j), factor.lines
         column = A[-1]
-        first = initial_coefficient(problem, column, state.z, float(problem.penalties(one)[0]))
+        first = initial_coefficient(problem, column, state.z, float(problem.penalties(support[-1:])[0]))
         start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
         coef, z, objective = self.fit(problem, support, A, start, z)
         return State(support, coef, z, objective, state.dropped, factor=factor)
@@ -52,8 +50,8 @@ class Newton:
     def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
         """The fit with column j for the one at position `gone`; None where it depends on the others."""
         support, factor = np.append(np.delete(state.support, gone), j), state.factorised.first(gone)
-        for one in support[gone:, None]:
-            grown = factor.add(problem.design.columns(one)[0], problem.design.noise_floor(one)[0])
+        for column in support[gone:].tolist():
+            grown = factor.add_column(problem, column)
             if grown is None:
                 return None
             factor = grown

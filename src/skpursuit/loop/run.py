@@ -305,7 +305,7 @@ class Run:
                 files.check_fingerprints(
                     path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
                 )
-            self.state = files.restore_state(path, saved, self.state, self.bound)
+            self.state = files.restore_state(path, saved, self.state, self.problem, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
 
@@ -315,8 +315,7 @@ class Run:
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            numbers = {} if self.state.factor is None else self.state.factor.checkpoint_arrays()
-            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints, numbers)
+            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
             files.save_snapshot(Path(self.checkpoint.path), snapshot)
             self.last_saved = time.perf_counter()
 
