@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.gram_schmidt import QRFactor, empty_factor
 from skpursuit.fit.newton_loop import MAX_BACKTRACKS, fit_outputs
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
@@ -31,9 +31,8 @@ class Newton:
     precision: float = 1e-15
 
     def start(self, problem: Problem) -> State:
-        """The zero model; its factor finds dependent columns, and keeps those of the support together."""
-        none, room = np.empty((problem.design.shape[0], 0)), problem.design.limit.columns
-        return empty_state(problem, empty_factor(none, problem.weights, keeps_columns=True, room=room))
+        """The zero model."""
+        return empty_state(problem, empty_newton_factor(problem))
 
     def add(self, problem: Problem, state: State, j: int) -> State:
         """Add column j and fit again from the old coefficients; a dependent column is dropped."""
@@ -84,6 +83,12 @@ class Newton:
             coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
             found = (coef.T @ A).T
         return coef, found, value
+
+
+def empty_newton_factor(problem: Problem) -> QRFactor:
+    """A factor that finds dependent columns, and keeps the others together."""
+    none, room = np.empty((problem.design.shape[0], 0)), problem.design.limit.columns
+    return empty_factor(none, problem.weights, keeps_columns=True, room=room)
 
 
 def initial_coefficient(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
