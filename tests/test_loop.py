@@ -83,22 +83,6 @@ def test_tolerance_is_on_the_squared_residual_norm():
     assert np.sum((Y - X @ shorter.coef) ** 2) > 5.0
 
 
-@pytest.mark.parametrize(
-    "solver", [OMP(n_nonzero_coefs=K), OMP(n_nonzero_coefs=K, positive=True), MatchingPursuit(max_iter=30)]
-)
-@pytest.mark.parametrize("stop_at", [0, 3, 7])
-def test_resume_gives_the_same_bits(tmp_path, solver, stop_at):
-    path = tmp_path / "run.ckpt"
-    whole = minimize(X, Y, solver, random_state=3)
-    first = minimize(X, Y, solver, random_state=3, checkpoint=path, callback=lambda r: r.iteration == stop_at)
-    assert first.status is Status.CALLBACK
-    second = minimize(X, Y, solver, checkpoint=path)
-    assert second.coef.tobytes() == whole.coef.tobytes()
-    assert second.support.tolist() == whole.support.tolist()
-    assert [r.objective for r in second.history] == [r.objective for r in whole.history]
-    assert second.entries_read == whole.entries_read
-
-
 def test_interrupt_writes_the_checkpoint_and_is_raised(tmp_path):
     path = tmp_path / "run.ckpt"
 

@@ -8,7 +8,18 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import OMP, Checkpoint, CoSaMP, GraSP, Status, minimize
+from skpursuit import (
+    OMP,
+    Checkpoint,
+    CoSaMP,
+    FrankWolfe,
+    GraSP,
+    L1Ball,
+    MatchingPursuit,
+    Status,
+    SubspacePursuit,
+    minimize,
+)
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.problem.losses.multinomial import Multinomial
@@ -45,6 +56,10 @@ CASES = {
         {"loss": "logistic", "sample_weight": WEIGHTS},
     ),
     "multinomial": (X, np.arange(N) % 3, OMP(5, ridge=0.1), {"loss": Multinomial()}),
+    "swaps": (X, Y, OMP(6, swaps=True), {}),
+    "matching pursuit": (X, Y, MatchingPursuit(max_iter=30), {}),
+    "frank-wolfe": (X, Y, FrankWolfe(L1Ball(2.0), 12, variant="pairwise"), {}),
+    "subspace pursuit": (X, Y, SubspacePursuit(25), {}),
     "cosamp": (X, Y, CoSaMP(8), {}),
     "cosamp with weights": (X, Y, CoSaMP(8, refit=True), {"sample_weight": WEIGHTS}),
     "grasp": (X, LABELS, GraSP(5, ridge=0.1), {"loss": "logistic"}),
@@ -73,6 +88,7 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(case, tmp_path):
         assert again.coef.tobytes() == whole.coef.tobytes()
         assert again.objective == whole.objective
         assert [r.objective for r in again.history] == [r.objective for r in whole.history]
+        assert again.entries_read == whole.entries_read
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -83,7 +99,7 @@ def test_a_checkpoint_is_as_large_as_the_predictions(case, tmp_path):
     data = rng.standard_normal((n, 20))
     y = np.resize(y, (n, *y.shape[1:]))
     given = given | ({"sample_weight": np.resize(WEIGHTS, n)} if "sample_weight" in given else {})
-    settings = {"n_nonzero_coefs": k} | (
+    settings = ({"n_nonzero_coefs": k} if "n_nonzero_coefs" in vars(solver) else {}) | (
         {"always_include": (1, 2)} if "always_include" in vars(solver) else {}
     )
     solver = type(solver)(**vars(solver) | settings)

@@ -33,7 +33,8 @@ def add_least_squares(problem: Problem, state: State, j: int) -> State:
     Where coefficients must be at least zero, a column that depends on the others may still help: they reach a
     cone, not all they span. It is added without a row of Q, and only one of rounding alone is dropped.
     """
-    factor = state.factorised.add_column(problem, j)
+    assert state.factor is not None
+    factor = state.factor.add_column(problem, j)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
     support = np.concatenate([state.support, np.array([j])])
@@ -92,6 +93,8 @@ def solve_packed(R: Floats, b: Floats) -> Floats:
     """Solve R w = b for a packed triangle."""
     from scipy.linalg.blas import dtpsv
 
+    if len(b) == 0:
+        return b
     if b.ndim == 1:
         return dtpsv(len(b), R, b)
     return np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)

@@ -17,8 +17,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import QRFactor
 from skpursuit.fit.least_squares import solve_factor, start_least_squares
-from skpursuit.fit.newton import Newton, empty_newton_factor
-from skpursuit.fit.newton_loop import both_triangles, try_cholesky, weighted_gram
+from skpursuit.fit.newton import Newton, both_triangles, empty_newton_factor, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file
 from skpursuit.problem.problem import Problem
