@@ -24,8 +24,7 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.loop.consistency import CONSISTENCY_TOL
-from skpursuit.loop.run import make_run
+from skpursuit.loop.run import CONSISTENCY_TOL, make_run
 from skpursuit.problem.losses import as_loss
 
 LOSSES = ("squared", "logistic", "huber", "poisson")

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, GraSP, Huber, as_design, datasets, minimize
-from skpursuit.fit import newton_loop as descent
-from skpursuit.fit.newton import Newton
-from skpursuit.fit.newton_loop import factorize_hessian, second_derivatives
+from skpursuit.fit import newton as descent
+from skpursuit.fit.newton import Newton, factorize_hessian, second_derivatives
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.problem import make_problem
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import skpursuit as sk
-from skpursuit.loop.consistency import CONSISTENCY_TOL
+from skpursuit.loop.run import CONSISTENCY_TOL
 
 from . import checks, replays
 from .reference import EPS, LD, Reference, judge_choice, norm

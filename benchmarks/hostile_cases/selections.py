@@ -16,7 +16,6 @@ EXACT = {
     "certified": lambda: "certified",
     "certified fine": lambda: sk.Certified(fine=True),
     "gram": lambda: "gram",
-    "gram whole": lambda: sk.Gram(whole=True),
     "gram small": lambda: sk.Gram(memory_limit=4096),
 }
 HEURISTIC = {
@@ -89,9 +88,9 @@ def select(rng, table):
     if len(allowed) and (answer.certificate == "exact" or proven):
         if answer.certificate != "exact":
             wrong.append(("certificate", f"a proven selector says {answer.certificate}"))
-        found = judge_choice(ref, r.astype(LD), answer.indices, allowed, k, score)
+        found = judge_choice(ref, r.astype(LD), answer.columns, allowed, k, score)
         wrong += [("choice", message) for message in found]
-    chosen = answer.indices.tolist()
+    chosen = answer.columns.tolist()
     if len(set(chosen)) < len(chosen) or not set(chosen) <= set(allowed.tolist()):
         wrong.append(("support", f"chose {chosen}, repeated or excluded"))
     if len(chosen) != min(k, len(allowed)):
@@ -99,7 +98,7 @@ def select(rng, table):
     if answer.entries_read < 0 or answer.bytes_read < answer.entries_read // 8:
         wrong.append(("counts", f"read {answer.entries_read} entries, {answer.bytes_read} bytes"))
     if name == "greedy bound" and len(chosen) and answer.certificate != "exact":
-        off_by = np.abs(np.asarray(answer.estimates).astype(LD) - ref.gradient(r.astype(LD))[chosen])
+        off_by = np.abs(np.asarray(answer.gradient).astype(LD) - ref.gradient(r.astype(LD))[chosen])
         if off_by.max() > 1e-3 + ref.product_error(r.astype(LD))[chosen].max():
             wrong.append(("bound", f"an estimate is {float(off_by.max()):.3g} off, the bound was 0.001"))
     return wrong

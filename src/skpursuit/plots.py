@@ -143,7 +143,7 @@ def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple
     from matplotlib.collections import LineCollection
 
     order = np.argsort(-exact, kind="stable")
-    winner = int(course.answer.indices[0])
+    winner = int(course.answer.columns[0])
     right = winner == order[0]
     paths = {j: _path(course, j, unit) for j in range(shape[1])}
     special = {int(j): look for j, look in zip(order[:3], LEADERS.items())}

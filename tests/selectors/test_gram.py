@@ -5,7 +5,7 @@ import pytest
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
 from skpursuit.data.gram_columns import GRAM_SHARE
-from skpursuit.selectors.gram_gradient import GramGradient
+from skpursuit.selectors.gram import GramGradient
 
 from ..support.asking import Absolute, query_at
 from ..support.data import dense, kept_gram_columns, kept_gram_matrix, view
@@ -39,16 +39,6 @@ def test_it_is_never_formed_beyond_the_memory_limit():
     minimize(design, y, OMP(n_nonzero_coefs=60), selector=small)
     assert kept_gram_matrix(design) is None
     assert kept_gram_columns(design).nbytes <= small.memory_limit
-
-
-def test_the_whole_matrix_is_formed_at_once_on_request_where_it_fits():
-    X, y, _ = datasets.make_sparse_signal(120, 90, 10, snr=3.0, random_state=1)
-    exact = minimize(X, y, OMP(n_nonzero_coefs=10), selector="exact")
-    for limit, formed in ((90 * 90 * 8, True), (90 * 90 * 8 - 1, False)):
-        design = as_design(X)
-        result = minimize(design, y, OMP(n_nonzero_coefs=10), selector=Gram(limit, whole=True))
-        assert (kept_gram_matrix(design) is not None) is formed
-        assert result.support.tolist() == exact.support.tolist()
 
 
 def views(X, rng):

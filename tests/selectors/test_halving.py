@@ -1,13 +1,12 @@
 """Successive halving: the algorithm of the paper, its counts, its certificates, and what it promises."""
 
 from dataclasses import replace
-from math import ceil, log2
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import SuccessiveHalving, as_design, theory
+from skpursuit import SuccessiveHalving, as_design
 from skpursuit.selectors import successive_halving as halving
 
 from ..support.asking import (
@@ -295,33 +294,6 @@ class TestDoubling:
         assert double > single
 
 
-@pytest.mark.parametrize("promise", [0.55, 0.8, 0.95])
-@pytest.mark.parametrize("d", [4, 8, 32])
-def test_success_is_not_below_the_bound(d, promise):
-    """Entries ±1, every row there many times over: a random row is a pull with replacement."""
-    n, copies, trials = 32, 100, 2000
-    rng = np.random.default_rng(d)
-    r, X = rng.choice([-1.0, 1.0], n), rng.choice([-1.0, 1.0], (n, d))
-    X[:, -1] = -r
-    X[rng.choice(n, 7, replace=False), -1] *= -1
-    X, r = np.tile(X, (copies, 1)), np.tile(r, copies)
-    hardness = theory.h2(X, r, absolute=False)
-    T = theory.budget(1 - promise, hardness, d)
-    bound = theory.success_probability(T, hardness, d)
-    assert 0.5 < bound < 0.99
-    assert T / (d * ceil(log2(d))) < len(r) / 2  # most rows are left unread by the first round
-    design = as_design(X)
-
-    def rate(pulls):
-        selector = SuccessiveHalving("random", budget=pulls / X.size, exact_fraction=0.0)
-        questions = (Question(r, score=Signed(), seed=[d, trial]) for trial in range(trials))
-        return np.mean([ask(selector, design, question).indices[0] == d - 1 for question in questions])
-
-    assert rate(T) >= bound
-    if promise == 0.55:
-        assert rate(d * ceil(log2(d))) < bound  # the least that can be spent does not keep the promise
-
-
 def test_group_scores_of_one_target_are_absolute_ones():
     X, r = gaussian(300, 60)
     for budget in (0.05, 0.2):
@@ -337,12 +309,7 @@ def test_group_scores_of_one_target_are_absolute_ones():
     [
         ({"order": "sorted"}, "order must be one of energy, random"),
         ({"budget": 0.0}, "budget must be above 0 and finite"),
-        ({"budget": np.inf}, "budget must be"),
-        ({"budget": np.nan}, "budget must be"),
-        ({"budget": "much"}, "budget must be"),
-        ({"exact_fraction": -0.1}, "exact_fraction must be at least 0 and at most 1"),
-        ({"exact_fraction": 1.1}, "exact_fraction must be"),
-        ({"exact_fraction": np.nan}, "exact_fraction must be"),
+        ({"exact_fraction": 1.1}, "exact_fraction must be at least 0 and at most 1"),
     ],
 )
 def test_bad_arguments_are_named(settings, message):

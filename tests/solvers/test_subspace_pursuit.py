@@ -72,21 +72,3 @@ def test_all_columns_and_no_signal():
     orthogonal = y - X @ result.coef
     nothing = minimize(X, orthogonal, SubspacePursuit(2))
     assert nothing.objective == pytest.approx(0.5 * orthogonal @ orthogonal)
-
-
-def test_a_run_goes_on_to_the_same_bits(tmp_path):
-    X, y, _ = datasets.make_sparse_signal(80, 150, 8, snr=6.0, random_state=0)
-    whole = minimize(X, y, SubspacePursuit(8))
-    assert whole.n_iter > 2
-    file = tmp_path / "run.ckpt"
-    minimize(X, y, SubspacePursuit(8), checkpoint=file, callback=lambda record: record.iteration == 1)
-    again = minimize(X, y, SubspacePursuit(8), checkpoint=file)
-    assert again.coef.tobytes() == whole.coef.tobytes()
-
-
-def test_what_it_refuses():
-    X, y = np.eye(4), np.ones(4)
-    with pytest.raises(ValueError, match="use GraSP"):
-        minimize(X, y, SubspacePursuit(2), loss="huber")
-    with pytest.raises(ValueError, match="4 columns"):
-        minimize(X, y, SubspacePursuit(5))

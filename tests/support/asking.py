@@ -127,10 +127,10 @@ def picked(selector, X, y, solver):
     return selector.bind(problem.design, solver.workload(problem)).selector
 
 
-def predicted(X, y, solver, heuristic=False):
+def predicted(X, y, solver):
     """Seconds that each selector of `auto` expects to need for a problem of least squares."""
     problem = make_problem(as_design(X), y, "squared")
-    return predicted_seconds(problem.design, solver.workload(problem), heuristic)
+    return predicted_seconds(problem.design, solver.workload(problem))
 
 
 def race(trace, selector, X, question, **given):

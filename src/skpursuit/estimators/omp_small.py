@@ -184,7 +184,7 @@ class ColumnPursuit(SmallPursuit):
             return False
         x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
         tiny = dependence_threshold(len(x), length, floor)
-        direction, row, _ = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
+        direction, row = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
         if direction is None:
             return False
         step = float(direction @ self.residual)

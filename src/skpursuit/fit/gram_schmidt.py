@@ -1,14 +1,12 @@
-"""Gram-Schmidt that grows by one column at a time and can be replayed.
+"""Gram-Schmidt that grows by one column at a time.
 
 A new column is split into its coefficients on the orthonormal rows of Q and a remainder, which becomes the
 next row. One pass over Q loses digits where little remains of the column; the pass is then repeated on the
 remainder, and twice is nearly always enough. A column of which only rounding remains depends on the others.
 
-Q is as large as the columns it was made of, everything else is k x k numbers or less. The way from a column
-to its row of Q consists of the coefficients of each pass, at most three times k numbers, and of the norm of
-the remainder. A checkpoint keeps those (`Factor.numbers`), and `Factor.replay` makes Q again from the
-columns: the same operations on the same numbers in the same order, and so the same bits. Products of all rows
-of Q in use have other bits than those of a part of them; the replay therefore grows Q as the run did.
+Q is as large as the columns it was made of, so a checkpoint leaves the factor out. The columns of the support
+are split again when a run goes on: the same operations on the same numbers in the same order, and so the same
+bits. Products of all rows of Q in use have other bits than those of a part of them, so Q grows as it did.
 
 A ridge changes the coefficients, and not which columns depend on others. With X_S = Q^T R it is least squares
 on R with the roots of the penalties below it: 2k numbers a column, however large n is. These are factorised
@@ -17,18 +15,19 @@ in the same way, one column at a time (`RidgeFactor`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.float_range import NonFiniteError
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.rank_tolerance import rank_tolerance
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import BLOCK_ROWS
+
+if TYPE_CHECKING:
+    from skpursuit.problem.problem import Problem
 
 MOST_PASSES = 3
 
@@ -58,7 +57,7 @@ class RidgeFactor:
         k = len(self.roots)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
-        q, h, _ = orthogonalise(Q, x, sqrt(x @ x), 0.0, np.zeros(k))
+        q, h = orthogonalise(Q, x, sqrt(x @ x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
         return RidgeFactor(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
 
@@ -77,41 +76,40 @@ class QRFactor:
 
     Attributes
     ----------
-    Q : Stack of shape (rank, n)
+    Q : RowBuffer of shape (rank, n)
         Orthonormal rows.
-    columns : Stack of shape (k, n), or None
+    columns : RowBuffer of shape (k, n), or None
         The columns themselves, if the factor keeps them.
-    root : ndarray of shape (n,), or None
+    row_scale : ndarray of shape (n,), or None
         What columns are multiplied by before they are split: roots of weights.
-    unit : float
+    rank_tol : float
         The size of a remainder that is rounding, relative to its column.
-    b : ndarray of shape (rank,) or (rank, m)
-        The products of the rows of Q with the targets, where those were given.
+    y, b, fitted : ndarray of shape (n,), (rank,) and (n,), or with a trailing m
+        Targets, the products of the rows of Q with them, and the sum of the rows of Q times these.
+    keeps_dependent : bool
+        Whether a column that depends on others is added, without a row of Q.
+    shrinkage : RidgeFactor, or None
+        What a ridge adds, if there is one.
     R : ndarray
         The columns of the triangle one after the other.
     noise_share : ndarray of shape (rank,)
         The share of each row of Q that was rounding in its column before (`Design.noise_floor`).
-    counts : ndarray of int, shape (k,)
-        Passes that were made for each column; 0 for one that depends on others and has no row of Q.
-    passes : ndarray
-        The coefficients of all passes one after the other.
-    shrinkage : Shrinkage, or None
-        What a ridge adds, if there is one.
-    fitted : ndarray of shape (n,) or (n, m), or None
-        The sum of rows of Q times b, where it is known.
+    raises_rank : ndarray of bool, shape (k,)
+        Which columns have a row of Q.
     """
 
     Q: RowBuffer
     columns: RowBuffer | None
     row_scale: Floats | None
     rank_tol: float
+    y: Floats
     b: Floats
+    fitted: Floats
+    keeps_dependent: bool = False
+    shrinkage: RidgeFactor | None = None
     R: Floats = field(default_factory=lambda: np.empty(0))
     noise_share: Floats = field(default_factory=lambda: np.empty(0))
-    pass_counts: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    passes: Floats = field(default_factory=lambda: np.empty(0))
-    shrinkage: RidgeFactor | None = None
-    fitted: Floats | None = None
+    raises_rank: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
 
     @property
     def lines(self) -> Floats:
@@ -119,187 +117,103 @@ class QRFactor:
         assert self.columns is not None
         return self.columns.rows
 
-    def add(
-        self,
-        column: Floats,
-        floor: float,
-        rest: Floats | None = None,
-        keep_dependent: bool = False,
-        penalty: float = 0.0,
-    ) -> QRFactor | None:
-        """The factor with one more column; None where that depends on the others.
+    def add(self, column: Floats, floor: float, penalty: float = 0.0) -> QRFactor | None:
+        """The factor with one more column; None where that depends on the others, or is rounding alone.
 
-        `floor` is the norm of the rounding that the column had before, `rest` what the others leave of the
-        targets, for `b`, `penalty` that of its coefficient. With `keep_dependent` a column that depends on
-        others, and is more than rounding itself, is added without a row of Q.
+        `floor` is the norm of the rounding that the column had before, `penalty` that of its coefficient.
         """
         floor = floor if self.row_scale is None else floor * self.row_scale.max()
         v = column if self.row_scale is None else column * self.row_scale
         size = sqrt(v @ v)
-        q, h, passes = orthogonalise(self.Q.rows, v, size, max(floor, self.rank_tol * size), self.noise_share)
-        if q is None and not (keep_dependent and size > floor):
+        q, h = orthogonalise(self.Q.rows, v, size, max(floor, self.rank_tol * size), self.noise_share)
+        if q is None and not (self.keeps_dependent and size > floor):
             return None
         columns = None if self.columns is None else self.columns.extend(column[None])
+        raises_rank = np.concatenate([self.raises_rank, [q is not None]])
         if q is None:
-            R, counts = np.append(self.R, h[:-1]), np.append(self.pass_counts, 0)
-            return replace(self, columns=columns, R=R, pass_counts=counts)
+            return replace(self, columns=columns, R=np.append(self.R, h[:-1]), raises_rank=raises_rank)
+        b = np.concatenate([self.b, (q @ (self.y - self.fitted))[None]])
+        fitted = np.multiply.outer(q, b[-1])
+        fitted += self.fitted
         return QRFactor(
             Q=self.Q.extend(q[None]),
             columns=columns,
             row_scale=self.row_scale,
             rank_tol=self.rank_tol,
-            b=np.concatenate([self.b, np.empty((1, 0)) if rest is None else (q @ rest)[None]]),
+            y=self.y,
+            b=b,
+            fitted=fitted,
+            keeps_dependent=self.keeps_dependent,
+            shrinkage=self.shrinkage and self.shrinkage.add(h, sqrt(penalty)),
             R=np.concatenate([self.R, h]),
             noise_share=np.concatenate([self.noise_share, [floor / h[-1]]]),
-            pass_counts=np.concatenate([self.pass_counts, [len(passes)]]),
-            passes=np.concatenate([self.passes, *passes]),
-            shrinkage=self.shrinkage and self.shrinkage.add(h, sqrt(penalty)),
+            raises_rank=raises_rank,
         )
+
+    def add_column(self, problem: Problem, j: int) -> QRFactor | None:
+        """The factor with column j of the problem's X; None as in `add`."""
+        one, design = np.array([j]), problem.design
+        penalty = 0.0 if self.shrinkage is None else float(problem.penalties(one)[0])
+        return self.add(design.columns(one)[0], design.noise_floor(one)[0], penalty)
 
     def triangle(self) -> Floats:
         """R as a matrix of shape (rank, k)."""
-        before, grown = ranks(self.pass_counts)
-        rows = np.zeros((len(grown), len(self.noise_share)))
-        rows[np.arange(len(self.noise_share)) < (before + grown)[:, None]] = self.R
+        ranks = np.cumsum(self.raises_rank)
+        rows = np.zeros((len(ranks), len(self.noise_share)))
+        rows[np.arange(len(self.noise_share)) < ranks[:, None]] = self.R
         return rows.T
 
     def first(self, k: int) -> QRFactor:
         """The factor of the first k columns, none of which depends on others."""
+        Q, b = self.Q.first(k), self.b[:k]
         return replace(
             self,
-            Q=self.Q.first(k),
+            Q=Q,
             columns=None if self.columns is None else self.columns.first(k),
-            b=self.b[:k],
-            fitted=None,
+            b=b,
+            fitted=Q.combine(b),
             R=self.R[: k * (k + 1) // 2],
             noise_share=self.noise_share[:k],
-            pass_counts=self.pass_counts[:k],
-            passes=self.passes[: int(self.pass_counts[:k] @ np.arange(k))],
+            raises_rank=self.raises_rank[:k],
             shrinkage=self.shrinkage and self.shrinkage.first(k),
         )
 
-    def predictions_and_fit(self, coef: Floats) -> tuple[Floats, QRFactor]:
-        """X_S w, of shape (n,) or (n, m), and the factor with its `fitted`."""
-        return self.Q.combine(self.triangle() @ coef), replace(self, fitted=self.Q.combine(self.b))
-
-    def checkpoint_arrays(self) -> dict[str, np.ndarray]:
-        """All that `replay` needs besides the columns: no array of them has a length of n."""
-        arrays = {
-            "b": self.b,
-            "R": self.R,
-            "noise": self.noise_share,
-            "counts": self.pass_counts,
-            "passes": self.passes,
-        }
-        return arrays if self.shrinkage is None else arrays | {"roots": self.shrinkage.roots}
-
-    def check_arrays(self, numbers: dict[str, Any], k: int) -> None:
-        """Raise ValueError, or KeyError, where the numbers cannot be those of k columns in this form."""
-        counts = numbers["counts"]
-        whole = counts.dtype.kind == "i" and np.isin(counts, range(MOST_PASSES + 1)).all()
-        if not whole or counts.shape != (k,):
-            raise ValueError("not a number of passes for each column")
-        before, grown = ranks(counts)
-        rank, ends = int(grown.sum()), np.cumsum(before + grown)
-        shapes = {"b": (rank, *self.b.shape[1:]), "noise": (rank,), "passes": (int(counts @ before),)}
-        shapes |= {"R": (int((before + grown).sum()),)}
-        shapes |= {} if self.shrinkage is None else {"roots": (rank,)}
-        for name, shape in shapes.items():
-            part = numbers[name]
-            if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
-                raise ValueError(f"{name} is not of {shape} numbers")
-        if not (numbers["R"][ends[grown] - 1] > 0).all():
-            raise ValueError("a remainder has no length")
-
-    def replay(self, numbers: dict[str, Any], columns: Iterable[Floats]) -> QRFactor:
-        """The factor of these columns that has these numbers, which were checked, to the same bits.
-
-        It takes its form (targets, weights, whether columns are kept) from this one.
-        """
-        kept = None if self.columns is None else self.columns.first(0)
-
-        def weighted() -> Iterator[Floats]:
-            nonlocal kept
-            for column in columns:
-                kept = kept if kept is None else kept.extend(column[None])
-                yield column if self.row_scale is None else column * self.row_scale
-
-        Q = replay_rows(self.Q.first(0), numbers, weighted())
-        ends = np.cumsum(np.add(*ranks(numbers["counts"])))
-        known: dict[str, Any] = {name: numbers[name] for name in ("b", "R", "passes")}
-        known |= {"noise_share": numbers["noise"], "pass_counts": numbers["counts"]}
-        if self.shrinkage is not None:
-            known["shrinkage"] = self.shrinkage.first(0)
-            for column, root in zip(np.split(numbers["R"], ends[:-1]), numbers["roots"].tolist()):
-                known["shrinkage"] = known["shrinkage"].add(column, root)
-        return replace(self, Q=Q, columns=kept, fitted=None, **known)
-
 
 def empty_factor(
-    n: int,
-    targets: tuple[int, ...] = (0,),
-    weights: Floats | None = None,
-    keeps_columns: bool = False,
-    room: float = np.inf,
+    y: Floats, weights: Floats | None = None, keeps_columns: bool = False, room: float = np.inf
 ) -> QRFactor:
-    """A factor without columns, of targets of that trailing shape; by default there are no targets.
+    """A factor without columns. Rows of Q, and columns, that take more than `room` bytes are in files.
 
-    Rows of Q, and columns, that take more than `room` bytes are in files.
+    Who has no use for targets gives some of shape (n, 0).
     """
     root = None if weights is None else np.sqrt(weights)
-    none, b = RowBuffer(np.empty((0, n)), limit=room), np.empty((0, *targets))
-    return QRFactor(none, none.first(0) if keeps_columns else None, root, rank_tolerance(n), b)
-
-
-def ranks(counts: Indices) -> tuple[Indices, np.ndarray]:
-    """The rank before each column, and which columns raise it, from the passes made for each."""
-    grown = counts > 0
-    return np.cumsum(grown) - grown, grown
-
-
-def replay_rows(Q: RowBuffer, numbers: dict[str, Any], columns: Iterable[Floats]) -> RowBuffer:
-    """The rows of Q that a factor with these numbers made of these columns; all of them or the same part."""
-    counts, passes, R = (numbers[name] for name in ("counts", "passes", "R"))
-    before, grown = ranks(counts)
-    used, ends = counts * before, np.cumsum(before + grown)
-    starts = np.cumsum(used) - used
-    for at, v in enumerate(columns):
-        if grown[at]:
-            for part in passes[starts[at] :][: used[at]].reshape(counts[at], before[at]):
-                v = v - part @ Q.rows
-            with np.errstate(over="ignore"):
-                row = v / R[ends[at] - 1]
-            if not np.isfinite(row).all():
-                raise NonFiniteError("a direction is not finite")
-            Q = Q.extend(row[None])
-    return Q
+    none, b = RowBuffer(np.empty((0, len(y))), limit=room), np.empty((0, *y.shape[1:]))
+    columns = none.first(0) if keeps_columns else None
+    return QRFactor(none, columns, root, rank_tolerance(len(y)), y, b, np.zeros_like(y))
 
 
 def orthogonalise(
     Q: Floats, v: Floats, size: float, tiny: float, noise: Floats
-) -> tuple[Floats | None, Floats, list[Floats]]:
+) -> tuple[Floats | None, Floats]:
     """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
 
     `size` is the norm of the vector v, `tiny` that of a remainder which is rounding
     (`numerics/rank_tolerance.py`), `noise` the share of the rows that was rounding. Returns the unit
-    remainder; the coefficients with the norm of the remainder behind them; and the coefficients of each pass,
-    of which those are the sum.
+    remainder, and the coefficients with the norm of the remainder behind them.
     """
     h: Floats = np.zeros(len(noise) + 1)
-    passes: list[Floats] = []
     left, noisy = size, noise.any()
     for _ in range(MOST_PASSES):
         part = row_products(Q, v)
         v = v - part @ Q
-        h[:-1] = h[:-1] + part if passes else part
-        passes.append(part)
+        h[:-1] += part
         before, left = left, sqrt(v @ v)
         if left <= tiny or (noisy and left <= float(np.linalg.norm(noise * h[:-1]))):
-            return None, h, passes
+            return None, h
         if left > 0.5 * before:
             break
     h[-1] = left
-    return v / left, h, passes
+    return v / left, h
 
 
 def row_products(Q: Floats, v: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """Least squares on a support that grows by one column at a time: O(n k) a step.
 
-A `Factor` holds the columns of the support as Q^T R, and the products b of the rows of Q with y. Each new
+A `QRFactor` holds the columns of the support as Q^T R, and the products b of the rows of Q with y. Each new
 column is split by Gram-Schmidt, which adds one row to Q, one column to R and one number to b. Coefficients
 come from R and b alone: plain ones solve R w = b, those with a ridge a triangle with the penalties in it, and
 those that must not be negative a small problem of their own. Only predictions are as long as y.
@@ -20,63 +20,38 @@ from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state
 
 
-def start_least_squares(problem: Problem) -> State:
-    """The zero model."""
-    design = problem.design
-    factor = empty_factor(design.shape[0], problem.target_shape, room=design.limit.columns)
-    return empty_state(problem, replace(factor, shrinkage=RidgeFactor()) if problem.penalty else factor)
+def start_least_squares(problem: Problem, positive: bool = False) -> State:
+    """The zero model; with `positive` for coefficients of at least zero."""
+    factor = empty_factor(problem.y, room=problem.design.limit.columns)
+    ridge = RidgeFactor() if problem.penalty and not positive else None
+    return empty_state(problem, replace(factor, keeps_dependent=positive, shrinkage=ridge))
 
 
 def add_least_squares(problem: Problem, state: State, j: int) -> State:
-    """Add column j to the support and fit again; a column that depends on the support is dropped instead."""
-    design, before = problem.design, state.factor
-    assert before is not None
-    rest = problem.y - (unpenalized_predictions(before) if problem.penalty else state.z)
-    factor = factor_with_column(problem, before, j, design.columns(np.array([j]))[0], rest)
-    if factor is None:
-        return replace(state, dropped=np.append(state.dropped, j))
-    coef = solve_factor(factor)
-    if factor.shrinkage is not None:
-        z, factor = factor.predictions_and_fit(coef)
-    else:
-        z = np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
-        z += state.z
-    support = np.concatenate([state.support, np.array([j])])
-    return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
+    """Add column j to the support and fit again; a column that depends on the support is dropped instead.
 
-
-def add_non_negative(problem: Problem, state: State, j: int, r: Floats | None = None) -> State | None:
-    """Add column j and fit again with coefficients of at least zero; dropped is a column of rounding alone.
-
-    A column that depends on the others may still help: they reach a cone, not all they span. It is added
-    without a row of Q. With the residual r, one whose coefficient would not grow beyond rounding gives None.
+    Where coefficients must be at least zero, a column that depends on the others may still help: they reach a
+    cone, not all they span. It is added without a row of Q, and only one of rounding alone is dropped.
     """
-    before, x = state.factorised, problem.design.columns(np.array([j]))[0]
-    if r is not None and not -(x @ r) > rank_tolerance(len(r)) * safe_norm(x) * safe_norm(r):
-        return None
-    factor = factor_with_column(
-        problem, before, j, x, problem.y - unpenalized_predictions(before), keep_dependent=True
-    )
+    assert state.factor is not None
+    factor = state.factor.add_column(problem, j)
     if factor is None:
         return replace(state, dropped=np.append(state.dropped, j))
-    support = np.append(state.support, j)
-    coef = solve_nnls(factor.triangle(), factor.b, problem.penalties(support))
-    z, factor = factor.predictions_and_fit(coef)
+    support = np.concatenate([state.support, np.array([j])])
+    if factor.keeps_dependent:
+        coef = solve_nnls(factor.triangle(), factor.b, problem.penalties(support))
+    else:
+        coef = solve_factor(factor)
+    z = factor.fitted
+    if factor.keeps_dependent or factor.shrinkage is not None:
+        z = factor.Q.combine(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), state.dropped, factor=factor)
 
 
-def factor_with_column(
-    problem: Problem, before: QRFactor, j: int, column: Floats, rest: Floats, keep_dependent: bool = False
-) -> QRFactor | None:
-    """A factor with column j, from what the others leave of the targets (`Factor.add`)."""
-    one = np.array([j])
-    penalty = float(problem.penalties(one)[0]) if problem.penalty else 0.0
-    return before.add(column, problem.design.noise_floor(one)[0], rest, keep_dependent, penalty)
-
-
-def unpenalized_predictions(factor: QRFactor) -> Floats:
-    """Those of plain least squares, without a penalty and with coefficients of both signs."""
-    return factor.Q.combine(factor.b) if factor.fitted is None else factor.fitted
+def grows_from_zero(problem: Problem, j: int, r: Floats) -> bool:
+    """Whether a new coefficient of at least zero would grow beyond rounding, the residual being r."""
+    x = problem.design.columns(np.array([j]))[0]
+    return bool(-(x @ r) > rank_tolerance(len(r)) * safe_norm(x) * safe_norm(r))
 
 
 def refit_least_squares(problem: Problem, state: State, support: Indices) -> State | None:
@@ -84,13 +59,11 @@ def refit_least_squares(problem: Problem, state: State, support: Indices) -> Sta
     length = min(len(support), len(state.support))
     kept = int(np.cumprod(support[:length] == state.support[:length]).sum())
     factor = state.factorised.first(kept)
-    rest = problem.y - factor.Q.combine(factor.b)
     for j in support[kept:].tolist():
-        after = factor_with_column(problem, factor, j, problem.design.columns(np.array([j]))[0], rest)
+        after = factor.add_column(problem, j)
         if after is None:
             return None
         factor = after
-        rest = rest - np.multiply.outer(factor.Q.rows[-1], factor.b[-1])
     coef = solve_factor(factor)
     z = factor.Q.combine(factor.triangle() @ coef)
     return State(support, coef, z, problem.value(z), factor=factor)
@@ -120,6 +93,8 @@ def solve_packed(R: Floats, b: Floats) -> Floats:
     """Solve R w = b for a packed triangle."""
     from scipy.linalg.blas import dtpsv
 
+    if len(b) == 0:
+        return b
     if b.ndim == 1:
         return dtpsv(len(b), R, b)
     return np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)

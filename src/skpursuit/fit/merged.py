@@ -1,33 +1,29 @@
 """Fits on a merged support: the old columns and many new ones at once, most of which will be pruned.
 
 Least squares goes by normal equations, whose Gram matrix keeps the entries of columns that were merged
-before. Other losses go by Newton. Both first look for columns that depend on others. A Cholesky factor of the
-Gram matrix tells cheaply, to half the digits, which are surely independent; the few others are projected, and
-judged by the rule of `numerics/rank_tolerance.py`.
+before. Other losses go by Newton. Both first look for columns that depend on others: a Cholesky factor of the
+Gram matrix tells cheaply, to half the digits, that there is none. Where it does not, the columns are split by
+Gram-Schmidt one after the other, and those that depend on earlier ones are dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.least_squares import add_least_squares, start_least_squares
-from skpursuit.fit.newton import Newton
-from skpursuit.fit.newton_loop import both_triangles, weighted_gram
+from skpursuit.fit.gram_schmidt import QRFactor
+from skpursuit.fit.least_squares import solve_factor, start_least_squares
+from skpursuit.fit.newton import Newton, both_triangles, empty_newton_factor, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.rank_tolerance import GRAM_TOLERANCE_FACTOR, rank_tolerance
 from skpursuit.numerics.row_buffer import empty_in_temp_file
-from skpursuit.numerics.sums import safe_norms_per_row
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State
 
-MIN_GRAM_PIVOT = (
-    1e-8  # squared share of a unit column left over by the others, below which its Gram entry is noise
-)
+MIN_GRAM_PIVOT = 1e-8  # squared share of a unit column left by the others, below which it may be rounding
 NO_REFINEMENT_PIVOT = 1e-2  # above which plain normal equations lose no digits worth a refinement
 
 
@@ -97,14 +93,11 @@ class MergedNewton:
 
     def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
         """Fit on the columns `merged`, which ascend, and keep k coefficients."""
-        A, weights = gathered(problem.design, merged), problem.weights
-        gram = weighted_gram(A, weights)
-        sizes, floor = np.sqrt(np.diag(gram)), problem.design.noise_floor(merged)
-        floor = floor * np.sqrt(problem.row_weights.max())
-        alive = np.flatnonzero(sizes > floor)
-        scaled = gram[np.ix_(alive, alive)] / np.multiply.outer(sizes[alive], sizes[alive])
-        keep, near = classify_dependence(scaled, lambda some: A[alive[some]], sizes[alive], weights)[:2]
-        keep = alive[np.sort(np.concatenate([keep, near]))]
+        A, design = gathered(problem.design, merged), problem.design
+        floor = design.noise_floor(merged) * np.sqrt(problem.row_weights.max())
+        keep = np.arange(len(merged))
+        if scaled_cholesky(weighted_gram(A, problem.weights), floor)[2] is None:
+            keep = grow_independent(problem, empty_newton_factor(problem), merged)[1]
         start = np.zeros((len(merged), *problem.target_shape))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef, kept = np.zeros_like(start), A if len(keep) == len(A) else A[keep]
@@ -126,91 +119,42 @@ class MergedNewton:
 def solve_merged(
     problem: Problem, memory: Mapping[str, Any], columns: Floats, order: Indices
 ) -> tuple[Floats, Indices]:
-    """Coefficients of the merged columns, whose order in `columns` is told, and those that were dropped."""
+    """Coefficients of the merged columns, of which `columns` has those at `order`; and columns dropped."""
     merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
-    place = np.argsort(order)
-    sizes = np.sqrt(np.diag(gram))
-    if not (sizes > problem.design.noise_floor(merged)).all():
-        return solve_by_gram_schmidt(problem, merged)
-    scaled = gram / np.multiply.outer(sizes, sizes)
-    keep, near, doubtful, factor = classify_dependence(scaled, lambda some: columns[place[some]], sizes)
-    if len(near):
-        return solve_by_gram_schmidt(problem, merged)
-    coef, penalty = np.zeros(moments.shape), problem.penalties(merged[keep])
+    sizes, scaled, factor = scaled_cholesky(gram, problem.design.noise_floor(merged))
+    if factor is None:
+        rows, keep = grow_independent(problem, start_least_squares(problem).factorised, merged)
+        coef = np.zeros(moments.shape)
+        coef[keep] = solve_factor(rows)
+        return coef, np.delete(merged, keep)
+    penalty = problem.penalties(merged)
     if problem.penalty:
-        factor = np.linalg.cholesky(scaled[np.ix_(keep, keep)] + np.diag(penalty / sizes[keep] ** 2))
-    size = sizes[keep].reshape(-1, *[1] * len(problem.target_shape))
-    coef[keep] = both_triangles(factor, moments[keep] / size) / size
-    # Columns that depend on others often span y: then only a refined fit is recognised as exact.
-    if len(doubtful) or np.diag(factor).min() ** 2 < NO_REFINEMENT_PIVOT:
-        rest = (columns @ (problem.y - (coef[order].T @ columns).T))[place[keep]]
-        rest -= (penalty * coef[keep].T).T
-        coef[keep] += both_triangles(factor, rest / size) / size
-    return coef, merged[doubtful]
+        factor = np.linalg.cholesky(scaled + np.diag(penalty / sizes**2))
+    size = sizes.reshape(-1, *[1] * len(problem.target_shape))
+    coef = both_triangles(factor, moments / size) / size
+    if np.diag(factor).min() ** 2 < NO_REFINEMENT_PIVOT:
+        rest = (columns @ (problem.y - (coef[order].T @ columns).T))[np.argsort(order)]
+        coef += both_triangles(factor, (rest - (penalty * coef.T).T) / size) / size
+    return coef, merged[:0]
 
 
-def classify_dependence(
-    scaled: Floats, gather: Callable[[Indices], Floats], sizes: Floats, weights: Floats | None = None
-) -> tuple[Indices, Indices, Indices, Floats]:
-    """Which columns depend on others, from the weighted Gram matrix of the columns divided by their sizes.
-
-    `gather` gives the columns at some positions, which have yet to be divided by `sizes`. Returns the columns
-    that are independent beyond doubt; of the others those that are further from a combination of them than
-    rounding; all others; and the Cholesky factor of the first.
-    """
-    keep, factor = independent(scaled)
-    doubtful = np.setdiff1d(np.arange(len(scaled)), keep, assume_unique=True)
-    near = doubtful
-    if len(doubtful):
-        near = doubtful[~dependent(gather(doubtful), gather(keep), factor, sizes[keep], weights)]
-    return keep, near, doubtful, factor
+def scaled_cholesky(gram: Floats, floor: Floats) -> tuple[Floats, Floats, Floats | None]:
+    """Column norms, the Gram matrix divided by them, and its Cholesky factor; None where some may depend."""
+    sizes = np.sqrt(np.diag(gram))
+    if not (sizes > floor).all():
+        return sizes, gram, None
+    scaled = gram / np.multiply.outer(sizes, sizes)
+    factor = try_cholesky(scaled)
+    sure = factor is not None and np.diag(factor).min(initial=1.0) ** 2 > MIN_GRAM_PIVOT
+    return sizes, scaled, factor if sure else None
 
 
-def independent(scaled: Floats) -> tuple[Indices, Floats]:
-    """The first columns that do not depend on earlier ones, and the Cholesky factor of their Gram matrix."""
-    try:
-        factor = np.linalg.cholesky(scaled)
-        if np.diag(factor).min(initial=1.0) ** 2 > MIN_GRAM_PIVOT:
-            return np.arange(len(scaled)), factor
-    except np.linalg.LinAlgError:
-        pass
-    return skipping_cholesky(scaled)
-
-
-def skipping_cholesky(scaled: Floats) -> tuple[Indices, Floats]:
-    """Cholesky row by row, leaving out rows whose pivot is only rounding."""
-    from scipy.linalg import solve_triangular
-
+def grow_independent(problem: Problem, factor: QRFactor, merged: Indices) -> tuple[QRFactor, Indices]:
+    """A factor of the columns that do not depend on earlier ones, and their positions: slow and sure."""
     keep: list[int] = []
-    factor = np.zeros_like(scaled)
-    for j in range(len(scaled)):
-        k = len(keep)
-        row = solve_triangular(factor[:k, :k], scaled[keep, j], lower=True, check_finite=False)
-        pivot = scaled[j, j] - row @ row
-        if pivot > MIN_GRAM_PIVOT:
-            factor[k, :k], factor[k, k] = row, np.sqrt(pivot)
-            keep.append(j)
-    k = len(keep)
-    return np.array(keep, dtype=np.intp), factor[:k, :k]
-
-
-def dependent(
-    doubtful: Floats, kept: Floats, factor: Floats, sizes: Floats, weights: Floats | None
-) -> np.ndarray:
-    """Whether each doubtful column is a combination of the kept ones, by its remainder after projection."""
-    rest, weights = doubtful, np.ones(doubtful.shape[1]) if weights is None else weights
-    for _ in range(3):
-        share = both_triangles(factor, kept @ (rest * weights).T / sizes[:, None]) / sizes[:, None]
-        rest = rest - share.T @ kept
-    tiny, root = GRAM_TOLERANCE_FACTOR * rank_tolerance(doubtful.shape[1]), np.sqrt(weights)
-    return safe_norms_per_row(rest * root) <= tiny * safe_norms_per_row(doubtful * root)
-
-
-def solve_by_gram_schmidt(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
-    """Grow an orthogonal factorisation column by column: slower, for what normal equations cannot resolve."""
-    state = start_least_squares(problem)
-    for j in merged.tolist():
-        state = add_least_squares(problem, state, j)
-    coef = np.zeros((len(merged), *problem.target_shape))
-    coef[np.searchsorted(merged, state.support)] = state.coef
-    return coef, state.dropped
+    for i, j in enumerate(merged.tolist()):
+        grown = factor.add_column(problem, j) if len(keep) < problem.max_rank else None
+        if grown is not None:
+            factor = grown
+            keep.append(i)
+    return factor, np.array(keep, dtype=np.intp)

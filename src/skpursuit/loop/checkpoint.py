@@ -1,7 +1,7 @@
 """Checkpoints: a state and its history in one file, written atomically, never pickled.
 
-Of the factor of a fit only the numbers are kept, some k x k of them. Its rows, which are as large as the
-columns of the support, are made again from those columns when a run goes on (`fit/gram_schmidt.py`).
+The factor of a fit, which is as large as the columns of the support, is left out. It is made again from those
+columns when a run goes on (`fit/gram_schmidt.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import json
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ import numpy as np
 
 from skpursuit._atomic_files import write_atomically
 from skpursuit.numerics.arrays import are_columns
-from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.parameters import check_count, check_number, check_path
+from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import Record, SparseUpdate, State, Status
 from skpursuit.selectors.base import BoundSelector
 
 FILE_PREFIX = b"skpursuit checkpoint "
-MAGIC = FILE_PREFIX + b"5\n"  # raised where a state, or what a parameter means, has changed
+MAGIC = FILE_PREFIX + b"6\n"  # raised where a state, or what a parameter means, has changed
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,12 @@ class Checkpoint:
 
 @dataclass
 class Snapshot:
-    """What a checkpoint holds: a state without its factor, and the numbers of that, if there is one."""
+    """What a checkpoint holds: a state without its factor, and how the run came to it."""
 
     state: State
     history: list[Record]
     seed: int
     fingerprints: dict[str, str]
-    factor: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def check_writable(path: Path) -> None:
@@ -84,7 +83,6 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
         f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
     }
     arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
-    arrays |= {f"factor.{name}": value for name, value in snapshot.factor.items()}
     arrays |= {f"selector.{name}": np.asarray(value) for name, value in state.selector_memory.items()}
     if state.last_update is not None:
         arrays |= {f"move.{name}": np.asarray(value) for name, value in state.last_update._asdict().items()}
@@ -143,15 +141,15 @@ def _parsed(body: bytes) -> Snapshot:
     if [record.iteration for record in history] != list(range(len(history))):
         raise ValueError("its iterations are not in order")
     check_count("seed", header["seed"], optional=False, least=0)
-    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]), group("factor."))
+    return Snapshot(state, history, header["seed"], dict(header["fingerprints"]))
 
 
-def restore_state(path: Path, saved: Snapshot, first: State, bound: BoundSelector) -> State:
+def restore_state(path: Path, saved: Snapshot, first: State, problem: Problem, bound: BoundSelector) -> State:
     """The state of a snapshot, whole again, for a run that began with the state `first`.
 
     Refuses a state that no run with this selector on its design can have.
     """
-    state, design, targets = saved.state, bound.design, first.coef.shape[1:]
+    state, design, targets = saved.state, problem.design, first.coef.shape[1:]
     faults = {
         "its support does not name distinct columns of X": are_columns(state.support, design.shape[1])
         and len(np.unique(state.support)) == len(state.support),
@@ -181,17 +179,13 @@ def restore_state(path: Path, saved: Snapshot, first: State, bound: BoundSelecto
             raise ValueError(refusal.format(fault))
     if first.factor is None:
         return state
-    # One at a time, as the run came to them: an operator may give several columns with other bits.
-    columns = (design.columns(np.array([j]))[0] for j in state.support.tolist())
-    damaged = "the factor of its fit is damaged ({})"
-    try:
-        first.factor.check_arrays(saved.factor, len(state.support))
-    except (KeyError, ValueError) as error:
-        raise ValueError(refusal.format(damaged.format(error))) from None
-    try:
-        return replace(state, factor=first.factor.replay(saved.factor, columns))
-    except NonFiniteError as error:  # any other fault is one of reading X
-        raise ValueError(refusal.format(damaged.format(error))) from None
+    factor = first.factor.first(0)
+    for j in state.support.tolist():  # one at a time, as the run came to them
+        grown = factor.add_column(problem, j)
+        if grown is None:
+            raise ValueError(refusal.format("its support holds a column that depends on those before it"))
+        factor = grown
+    return replace(state, factor=factor)
 
 
 def _form(value: np.ndarray) -> tuple[Any, ...]:

@@ -20,10 +20,10 @@ import numpy as np
 from skpursuit.data import Design, check_finite, is_design, split_target
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
-from skpursuit.loop.consistency import CONSISTENCY_TOL, check_consistency
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import NonFiniteError
-from skpursuit.numerics.tuning import MAX_GUESSES
+from skpursuit.numerics.sums import safe_norm
+from skpursuit.numerics.tuning import CHECKED_TOGETHER, MAX_GUESSES
 from skpursuit.parameters import check_flag, check_function, check_nonnegative, seed_of
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
@@ -38,6 +38,7 @@ IGNORE_OVERFLOW: dict[str, Any] = {
     "over": "ignore",
     "invalid": "ignore",
 }  # a run ends at what is not finite anyway
+CONSISTENCY_TOL = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
 CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
 
@@ -234,7 +235,7 @@ class Run:
             return Status.DIVERGED
         record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
         if after.selector_memory or asking.memory:
-            after = after.with_selector_memory(asking.memory)
+            after = replace(after, selector_memory=asking.memory)
         self.state = after
         self.history.append(record)
         self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
@@ -305,7 +306,7 @@ class Run:
                 files.check_fingerprints(
                     path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
                 )
-            self.state = files.restore_state(path, saved, self.state, self.bound)
+            self.state = files.restore_state(path, saved, self.state, self.problem, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
 
@@ -315,8 +316,7 @@ class Run:
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            numbers = {} if self.state.factor is None else self.state.factor.checkpoint_arrays()
-            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints, numbers)
+            snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
             files.save_snapshot(Path(self.checkpoint.path), snapshot)
             self.last_saved = time.perf_counter()
 
@@ -339,3 +339,24 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
         seconds,
         None if gap is None else float(gap),
     )
+
+
+def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:
+    """Whether z and the objective of a state are those of its coefficients, and the objective that is.
+
+    Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A
+    mistake in one of them, or digits that near-dependent columns lose, would let a result report an objective
+    that its coefficients do not reach. So a run ends with one product, X_S w_S.
+    """
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite differs
+        z = np.zeros_like(state.z)
+        for start in range(0, len(state.support), CHECKED_TOGETHER):
+            part = slice(start, start + CHECKED_TOGETHER)
+            z += problem.design.predict(state.support[part], state.coef[part])
+        objective = problem.value(z)
+        difference, *sizes = (safe_norm(part.ravel()) for part in (state.z - z, z, problem.y))
+        good = isfinite(difference) and difference <= CONSISTENCY_TOL * sum(sizes)
+        if state.objective != objective:
+            size = abs(objective) + abs(problem.value(np.zeros_like(z)))
+            good &= isfinite(size) and abs(state.objective - objective) <= CONSISTENCY_TOL * size
+        return good, objective

@@ -14,8 +14,6 @@ import numpy as np
 
 from skpursuit.numerics.float_range import EPS
 
-GRAM_TOLERANCE_FACTOR = 8.0  # times as much is lost where the projection comes from products of columns
-
 
 def rank_tolerance(n: int) -> float:
     """The size of a remainder that is rounding, relative to its column of n numbers."""

@@ -16,8 +16,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.scores import Absolute, Score, Signed
 
-MEMBERSHIP_TOLERANCE = 1 + 1e-12
-SET_METHODS = ("radius", "score", "vertex", "start", "contains", "origin_weight")  # of a ConvexSet
+SET_METHODS = ("radius", "score", "vertex", "start", "origin_weight")  # of a ConvexSet
 
 
 class ConvexSet(Protocol):
@@ -36,9 +35,6 @@ class ConvexSet(Protocol):
 
     def start(self) -> tuple[Indices, Floats]:
         """Columns and coefficients of a point of the set."""
-
-    def contains(self, coef: Floats) -> bool:
-        """Whether a point, of which these are the non-zero coefficients, is in the set up to rounding."""
 
     def origin_weight(self, coef: Floats) -> float:
         """Share of the origin in a point, seen as a mean of the vertices it uses and the origin."""
@@ -77,10 +73,6 @@ class L1Ball:
         """The origin."""
         return np.empty(0, dtype=np.intp), np.empty(0)
 
-    def contains(self, coef: Floats) -> bool:
-        """||w||_1 <= radius."""
-        return bool(np.abs(coef).sum() <= self.radius * MEMBERSHIP_TOLERANCE)
-
     def origin_weight(self, coef: Floats) -> float:
         """1 - ||w||_1 / radius."""
         return max(0.0, 1.0 - float(np.abs(coef).sum()) / self.radius)
@@ -112,14 +104,6 @@ class Simplex:
     def start(self) -> tuple[Indices, Floats]:
         """The first vertex: any will do, since Frank-Wolfe forgets it."""
         return np.zeros(1, dtype=np.intp), np.array([float(self.radius)])
-
-    def contains(self, coef: Floats) -> bool:
-        """W >= 0 and sum w = radius."""
-        inside = (
-            self.radius <= coef.sum() * MEMBERSHIP_TOLERANCE
-            and coef.sum() <= self.radius * MEMBERSHIP_TOLERANCE
-        )
-        return bool(inside and (coef >= 0).all())
 
     def origin_weight(self, coef: Floats) -> float:
         """The origin is outside."""

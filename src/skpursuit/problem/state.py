@@ -70,10 +70,10 @@ class State:
         What a solver carries from step to step.
     status : Status, optional
         Set by the solver when it is done.
-    factor : Factor, optional
+    factor : QRFactor, optional
         The support as `fit/gram_schmidt.py` factorised it, for fits that grow it column by column. A
-        checkpoint keeps its numbers only.
-    move : Move, optional
+        checkpoint leaves it out.
+    last_update : SparseUpdate, optional
         How this point came from the last one, where a solver moves instead of fitting.
     selector_memory : mapping of str to ndarray
         That of the last answer in the step that led here; empty if nothing was asked.
@@ -95,12 +95,6 @@ class State:
         """The factor, of a state that has one."""
         assert self.factor is not None
         return self.factor
-
-    def with_selector_memory(self, selector_memory: Mapping[str, np.ndarray]) -> State:
-        """The state with the memory of a selector; `dataclasses.replace` takes ten times as long."""
-        state = object.__new__(State)
-        state.__dict__.update(self.__dict__, selector_memory=selector_memory)
-        return state
 
 
 def empty_state(problem: Problem, factor: QRFactor | None = None, **memory: np.ndarray) -> State:
@@ -138,7 +132,7 @@ class Result:
     n_iter : int
     objective : float
         Of `coef`; infinite where it is beyond the float range. With other losses than squared these were
-        fitted to the last digit at the end, and the last record of `history` may tell slightly more.
+        fitted to the last digit at the end, and the last record of `history` may show slightly more.
     entries_read, bytes_read : int
         Entries and bytes that selection read: of X, of gathered columns, or of the codes that stand for X.
         Contains the indices of sparse X and the scales of codes; each call of an operator counts as all of X.

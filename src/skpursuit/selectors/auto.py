@@ -1,4 +1,4 @@
-"""Auto: the fastest selector whose answer is exact, by the prices that selectors predict for themselves."""
+"""Auto: the fastest selector whose answer is exact, by the seconds that selectors predict for themselves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from skpursuit.data.design import Design
 from skpursuit.data.memory_budget import available_memory
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.tuning import AUTO_MARGIN, LOAD_KERNELS, WAITING_SHARE
-from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.gram import Gram
-from skpursuit.selectors.quantized import Quantized
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import exact_selection
 
@@ -25,27 +23,17 @@ class Auto(Selector):
     """Pick among exact, gram and certified selection, whose answers are the same, by predicted time.
 
     Exact selection stays unless another promises to take a quarter less: it needs no memory beside X.
-
-    Parameters
-    ----------
-    heuristic : bool
-        Whether answers that prove nothing (quantized) may be picked too.
     """
-
-    heuristic: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag("heuristic", self.heuristic)
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         best, costs = self._best(design, expect)
         bound = best.bind(design, expect)
-        told = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
-        bound.auto_reason = f"predicted: {told}"
+        seconds = ", ".join(f"{type(s).__name__.lower()} {c:.2g} s" for s, c in costs.items())
+        bound.auto_reason = f"predicted: {seconds}"
         return bound
 
     def _best(self, design: Design, expect: Workload) -> tuple[Selector, dict[Selector, float]]:
-        costs = predicted_seconds(design, expect, self.heuristic)
+        costs = predicted_seconds(design, expect)
         plain, best = next(iter(costs)), min(costs, key=lambda selector: costs[selector])
         # exact selection needs no memory of its own
         return (plain if costs[best] > AUTO_MARGIN * costs[plain] else best), costs
@@ -61,9 +49,9 @@ class Auto(Selector):
         return max(selector.nbytes(design) for selector in (Gram(), Certified()))
 
 
-def predicted_seconds(design: Design, expect: Workload, heuristic: bool = False) -> dict[Selector, float]:
+def predicted_seconds(design: Design, expect: Workload) -> dict[Selector, float]:
     """Predicted seconds of selection over a whole run, for each selector allowed."""
-    choices = [Exact(), Gram(), Certified(), *([Quantized()] if heuristic else [])]
+    choices: list[Selector] = [Exact(), Gram(), Certified()]
     costs = {selector: selector.predict_seconds(design, expect) for selector in choices}
     allowed = {selector: cost for selector, cost in costs.items() if cost < inf}
     compiled = [selector for selector in allowed if selector.needs_kernels]

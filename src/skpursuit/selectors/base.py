@@ -3,7 +3,7 @@
 A solver asks which entries of X^T r are largest (`Query`) and gets columns (`Selection`, both in `query.py`).
 Between the two lies a selector, bound to a design and to what the solver expects: `selector.bind(design,
 expect)` makes codes, layouts and stores of column sums, and gives a `BoundSelector` that answers query after
-query. How estimates become decisions is in `resolve_top_k.py`.
+query. How estimates become decisions is in `top_k.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 
 if TYPE_CHECKING:
-    from skpursuit.selectors.gram_gradient import GramGradient
+    from skpursuit.selectors.gram import GramGradient
     from skpursuit.selectors.speculation import SpeculativePursuit
 
 Round = tuple[float, Indices, Floats]
@@ -31,7 +31,8 @@ Round = tuple[float, Indices, Floats]
 class Selector(ABC):
     """A way to find the top entries of X^T r. Subclasses are frozen dataclasses.
 
-    A simple one gives `find`. One that remembers, or adds up products of columns, gives `answer` as well.
+    A simple one gives `find`. One that remembers, or adds up products of columns, gives `find_with_memory` as
+    well.
     """
 
     needs_kernels: ClassVar[bool] = False  # whether it needs compiled kernels
@@ -68,7 +69,7 @@ class Selector(ABC):
         """
 
     def accepts_memory(self, design: Design, memory: Memory, targets: tuple[int, ...]) -> bool:
-        """Whether a memory that was read from a file has the form of one that `answer` gives."""
+        """Whether a memory that was read from a file has the form of one that `find_with_memory` gives."""
         return True
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
@@ -96,14 +97,14 @@ class BoundSelector:
     ----------
     selector : Selector
     design : Design
-    sums : GramSums, optional
+    sums : GramGradient, optional
         Gradients known more cheaply than by reading X.
-    speculation : Speculation, optional
+    speculation : SpeculativePursuit, optional
         Answers to several steps, made together.
 
     Attributes
     ----------
-    chosen : str
+    auto_reason : str
         Why `auto` chose the selector, if it did.
     """
 
@@ -182,3 +183,13 @@ class SelectionOracle:
         read = reads.entries - entries, reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *read))
         return found
+
+
+def check_entry_access(design: Design, name: str) -> None:
+    """Make single entries of X ready to be read; refuse a design of which each costs a product with X."""
+    design.prepare_access("entries")
+    if not design.has_entries:
+        raise ValueError(
+            f"selector '{name}' reads single entries, and of this X each costs a product with all of it; "
+            "use 'exact' or 'halving', or give X as an array"
+        )

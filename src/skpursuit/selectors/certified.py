@@ -32,8 +32,20 @@ from skpursuit.selectors.speculation import SpeculativePursuit
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
 
+class CodeSelector(Selector):
+    """A selector that reads codes of X, and where X has none computes X^T r."""
+
+    needs_kernels: ClassVar[bool] = True
+
+    def find(self, design: Design, query: Query) -> Selection:
+        if not design.has_codes:
+            return Exact().find(design, query)
+        with single_threaded_blas():  # as in a run
+            return self.find_with_memory(BoundSelector(self, design), query, NO_MEMORY)
+
+
 @dataclass(frozen=True)
-class Certified(Selector):
+class Certified(CodeSelector):
     """Estimate X^T r on int8 codes of X with a rigorous interval, and compute what could still win exactly.
 
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
@@ -48,7 +60,6 @@ class Certified(Selector):
         runs and tall X, and later where one byte leaves too many columns.
     """
 
-    needs_kernels: ClassVar[bool] = True
     fine: bool = False
 
     def __post_init__(self) -> None:
@@ -59,28 +70,19 @@ class Certified(Selector):
             return Exact().bind(design, expect)
         fitted = replace(self, fine=self._fine(design, expect))
         design.codes(fitted.fine)
-        guesses = expect.y is not None and expect.y.ndim == 1 and expect.n_updates is not None
-        speculates = guesses and not expect.many_columns
-        return BoundSelector(
-            fitted, design, speculation=SpeculativePursuit(design, expect) if speculates else None
-        )
+        speculation = SpeculativePursuit(design, expect) if expect.is_pursuit else None
+        return BoundSelector(fitted, design, speculation=speculation)
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
         return self._fine(design, expect) if design.has_codes else None
 
     def _fine(self, design: Design, expect: Workload) -> bool:
         """Whether a second byte an entry will be needed; on disk a pass makes it later."""
-        n, d = design.shape
+        (n, d), access = design.shape, design.access
         tall = n > SECOND_BYTE_ROWS or (
-            design.on_disk and n > SECOND_BYTE_ROWS // 4 and design.access.has_room_for_codes(2 * n * d)
+            design.on_disk and n > SECOND_BYTE_ROWS // 4 and access.has_room_for_codes(2 * n * d)
         )
         return self.fine or expect.many_columns or tall or expect.n_queries >= SECOND_BYTE_SELECTIONS
-
-    def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_codes:
-            return Exact().find(design, query)
-        with single_threaded_blas():  # as in a run
-            return self.find_with_memory(BoundSelector(self, design), query, NO_MEMORY)
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         design = bound.design
@@ -102,16 +104,19 @@ class Certified(Selector):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
         read = n * d * (1 + expect.many_columns) * (COSTS.code_product + (targets - 1) * COSTS.target)
-        if expect.y is not None and not expect.many_columns and targets == 1 and expect.n_updates is not None:
-            read = (
-                n * d * (COSTS.code_product / STEPS_PER_CODE_PASS + COSTS.path_code_product)
-            )  # to guess, and to prove
+        if expect.is_pursuit:  # codes are read to guess, and to prove
+            read = n * d * (COSTS.code_product / STEPS_PER_CODE_PASS + COSTS.path_code_product)
         build = COSTS.encode_entry + COSTS.encode_second_byte * fine
-        if (
-            design.on_disk and not fine and n > SECOND_BYTE_ROWS // 4
-        ):  # many columns in doubt, which cost a pass
+        if design.on_disk and not fine and n > SECOND_BYTE_ROWS // 4:  # columns in doubt cost a pass
             read += design.pass_seconds / NANO
-        return codes_seconds(design, expect, build, read, there)
+        passes = 0.0 if there else 1.0  # over an X on disk
+        seconds = passes * (n * d * build * NANO + design.pass_seconds)
+        if design.on_disk:
+            paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))
+            seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
+            seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
+        left = RECOMPUTED * n * COSTS.gather + COSTS.codes_step
+        return seconds + expect.n_queries * (read + left) * NANO
 
     def nbytes(self, design: Design) -> int:
         bytes_an_entry = 1 + self.fine if design.has_codes else 0
@@ -119,16 +124,3 @@ class Certified(Selector):
 
     def fingerprint(self) -> str:
         return repr(replace(self, fine=False))
-
-
-def codes_seconds(design: Design, expect: Workload, build: float, read: float, there: bool) -> float:
-    """Building codes where there are none yet, selections that read them, and sweeps to gather columns."""
-    n, d = design.shape
-    passes = 0.0 if there else 1.0  # over an X on disk
-    seconds = passes * (n * d * build * NANO + design.pass_seconds)
-    if design.on_disk:
-        paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))  # that memory has room for
-        seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
-        seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
-    left = RECOMPUTED * n * COSTS.gather + COSTS.codes_step
-    return seconds + expect.n_queries * (read + left) * NANO

@@ -22,7 +22,7 @@ class Exact(Selector):
     >>> import numpy as np
     >>> from skpursuit import Exact, as_design
     >>> from skpursuit.selectors import Query
-    >>> Exact().select(as_design(np.eye(3)), Query(np.array([1.0, -5.0, 2.0]))).indices
+    >>> Exact().select(as_design(np.eye(3)), Query(np.array([1.0, -5.0, 2.0]))).columns
     array([1])
     """
 

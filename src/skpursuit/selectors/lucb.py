@@ -21,7 +21,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.base import BoundSelector, Selector, check_entry_access
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -70,12 +70,7 @@ class LUCB(Selector):
         return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
-        design.prepare_access("entries")
-        if not design.has_entries:
-            raise ValueError(
-                "selector 'lucb' reads single entries, and of this X each costs a product with all of it; "
-                "use 'exact' or 'halving', or give X as an array"
-            )
+        check_entry_access(design, "lucb")
         n, d = design.shape
         columns = query.allowed(d)
         rng = query.rng or np.random.default_rng(0)

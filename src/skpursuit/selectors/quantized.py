@@ -10,21 +10,18 @@ overtaken the best of them is computed too. When that would be many columns, it 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
-from typing import ClassVar
 
 import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, are_columns
-from skpursuit.numerics.blas import single_threaded_blas
-from skpursuit.numerics.tuning import COSTS, STEPS_PER_CODE_PASS, UNVERIFIED_STOP_RATIO
+from skpursuit.numerics.tuning import UNVERIFIED_STOP_RATIO
 from skpursuit.parameters import check_count
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Selector
-from skpursuit.selectors.certified import codes_seconds
+from skpursuit.selectors.base import BoundSelector
+from skpursuit.selectors.certified import CodeSelector
 from skpursuit.selectors.exact import Exact
-from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
+from skpursuit.selectors.query import Memory, Query, Selection, Workload
 from skpursuit.selectors.speculation import SpeculativePursuit
 
 MIN_RECOMPUTED = 12  # columns computed exactly, beside those asked for, before asking whether that is enough
@@ -32,7 +29,7 @@ WILD = 3.0  # standard deviations by which a score may have moved without being 
 
 
 @dataclass(frozen=True)
-class Quantized(Selector):
+class Quantized(CodeSelector):
     """Compute the best columns exactly, by what one byte an entry tells of them now or told some steps ago.
 
     Parameters
@@ -41,7 +38,6 @@ class Quantized(Selector):
         Columns computed exactly at most, beside the k asked for. On sparse X selection is exact.
     """
 
-    needs_kernels: ClassVar[bool] = True
     max_recomputed: int = 96
 
     def __post_init__(self) -> None:
@@ -51,19 +47,8 @@ class Quantized(Selector):
         if not design.has_codes:
             return Exact().bind(design, expect)
         design.codes()
-        can_guess = expect.y is not None and expect.y.ndim == 1 and expect.n_updates is not None
-        guesses = can_guess and not expect.many_columns
-        return BoundSelector(
-            self,
-            design,
-            speculation=SpeculativePursuit(design, expect, UNVERIFIED_STOP_RATIO) if guesses else None,
-        )
-
-    def find(self, design: Design, query: Query) -> Selection:
-        if not design.has_codes:
-            return Exact().find(design, query)
-        with single_threaded_blas():  # as in a run
-            return self.find_with_memory(BoundSelector(self, design), query, NO_MEMORY)
+        guesses = SpeculativePursuit(design, expect, UNVERIFIED_STOP_RATIO) if expect.is_pursuit else None
+        return BoundSelector(self, design, speculation=guesses)
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         guesses = memory.get("guesses", NO_COLUMNS)
@@ -110,12 +95,6 @@ class Quantized(Selector):
         if "guesses" in memory:
             return len(memory) == 1 and are_columns(memory["guesses"], d)
         return not memory or (len(memory) == 1 and scores is not None and scores.shape == (d,))
-
-    def predict_seconds(self, design: Design, expect: Workload) -> float:
-        if not design.has_codes:
-            return inf
-        read = expect.n_targets * design.shape[0] * design.shape[1] * COSTS.code_product / STEPS_PER_CODE_PASS
-        return codes_seconds(design, expect, COSTS.encode_entry, read, design.has_made_codes)
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
         return False if design.has_codes else None

@@ -1,6 +1,6 @@
 """Questions to selectors and their answers.
 
-Before a run a solver tells what it expects to ask (`Workload`). At every step it asks which entries of X^T r
+Before a run a solver says what it expects to ask (`Workload`). At every step it asks which entries of X^T r
 are largest (`Query`) and gets columns (`Selection`), with what was read and what the answer is worth. All
 three are values without functions in them: what a selector has to remember goes into the answer (`Memory`)
 and comes back with the next question, so that a run can be saved and resumed between any two steps.
@@ -35,12 +35,12 @@ class Query:
     exclude : ndarray of int
         Columns that may not be chosen.
     rng : numpy.random.Generator, optional
-    eps : float, optional
+    tolerated_error : float, optional
         The error a Frank-Wolfe step can bear, for `ErrorBound("auto")`.
-    at : State, optional
+    state : State, optional
         The state whose residual r is, for gradients that follow from coefficients; None where r is another
         vector, such as the residual of a batch.
-    left : int, optional
+    n_remaining : int, optional
         Columns that the support may still gain, this one included.
     ordered : bool
         Whether the answer must be best first. Without it only the set is made sure of, which is cheaper.
@@ -75,17 +75,17 @@ class Selection(NamedTuple):
     Attributes
     ----------
     columns : ndarray of int
-    g : ndarray
+    gradient : ndarray
         Their entries of X^T r; the largest float in place of those beyond it. Of an ordered exact answer
         they are products in a fixed order, or estimates whose sign, and that they are not zero, are certain.
     certificate : str
         "exact", "heuristic", or "none" without columns.
     entries_read, bytes_read : int
-    recomputed : int
+    n_recomputed : int
         Columns that were computed exactly because estimates could not tell them apart.
     memory : mapping of str to ndarray
         What the selector wants to be given with the next query.
-    estimate : Estimate, optional
+    full_gradient : Estimate, optional
         X^T r for all columns, where it was known without reading X.
     """
 
@@ -98,16 +98,6 @@ class Selection(NamedTuple):
     memory: Memory = NO_MEMORY
     full_gradient: Estimate | None = None
 
-    @property
-    def indices(self) -> Indices:
-        """The columns."""
-        return self.columns
-
-    @property
-    def estimates(self) -> Floats:
-        """The entries of X^T r."""
-        return self.gradient
-
 
 @dataclass(frozen=True)
 class Workload:
@@ -115,18 +105,18 @@ class Workload:
 
     Parameters
     ----------
-    steps : int
+    n_queries : int
         Selections.
-    visits : int
+    n_columns : int
         Different columns.
     limit : int
         The most selections.
-    roundings : int, optional
+    n_updates : int, optional
         Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there
-        were steps, and `State.move` tells each of them.
-    asks_many : bool
+        were steps, and `State.last_update` has each of them.
+    many_columns : bool
         Whether queries are for more than one column.
-    targets : int
+    n_targets : int
     y : ndarray, optional
         Where r is X_S w_S - y, so that the gradient follows from coefficients.
     """
@@ -138,3 +128,9 @@ class Workload:
     many_columns: bool = False
     n_targets: int = 1
     y: Floats | None = None
+
+    @property
+    def is_pursuit(self) -> bool:
+        """Whether steps are those of a least-squares pursuit of one target, which can be guessed ahead."""
+        pursues = self.y is not None and self.y.ndim == 1 and self.n_updates is not None
+        return pursues and not self.many_columns

@@ -2,7 +2,7 @@
 
 A row adds at most |r_i| ||x_i|| to any entry of X^T r, its energy. `Greedy` adds the rows with the most
 energy first, `Uniform` and `Importance` draw rows and scale what they drew to an unbiased estimate. All three
-stop by a rule (`stop.py`): once the leader has lasted, the rest is bounded, or a share of the rows was read.
+stop by a rule (`stop_rules.py`): once the leader has lasted, the rest is bounded, or a share was read.
 """
 
 from __future__ import annotations
@@ -33,19 +33,12 @@ LINE_POINTS = 90  # of a line in a picture of the rounds
 
 
 def row_energies(design: Design, r: Floats) -> Floats:
-    """|r_i| ||x_i|| up to a power of two: the most a row can add; with several targets the norm of r_i."""
-    r = scale_to_safe_range(r)
+    """|r_i| ||x_i||, the most a row can add to an entry; with several targets the norm of r_i."""
     size = np.abs(r) if r.ndim == 1 else np.sqrt(np.einsum("im,im->i", r, r))
-    return size * scale_to_safe_range(design.norms(1))
-
-
-def scale_to_safe_range(values: Floats) -> Floats:
-    """The values times a power of two that keeps their squares and products from being lost."""
-    largest = np.abs(values).max(initial=0.0)
-    if not isfinite(largest):
+    energy = size * design.norms(1)
+    if not isfinite(energy.max(initial=0.0)):
         raise NonFiniteError("r, or the norm of a row, is not finite")
-    exponent = int(np.frexp(largest)[1])
-    return values if abs(exponent) < 400 else np.ldexp(values, -exponent)
+    return energy
 
 
 def rows_by_energy(design: Design, r: Floats) -> Indices:

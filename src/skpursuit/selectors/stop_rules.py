@@ -10,16 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.parameters import check_count, check_number, short_repr
-from skpursuit.problem.scores import top_k
+from skpursuit.parameters import check_number, short_repr
 from skpursuit.selectors.query import Query
 
-CHECK_EVERY = (
-    128  # rows between two looks at the estimates, at most: a look costs about as much as reading two rows
-)
+CHECK_EVERY = 128  # rows between two looks at the estimates, at most: a look costs as much as two rows
 
 
 @dataclass
@@ -82,16 +78,12 @@ class Stability(StopRule):
     ----------
     rows : int or float
         N_s of the paper: a number of rows, or a fraction of n when below 1.
-    track : int
-        Follow the set of the top `track` indices instead of the first alone (that needs nearly all rows).
     """
 
     rows: float = 0.02
-    track: int = 1
 
     def __post_init__(self) -> None:
         check_number("rows", self.rows, "(0, inf)")
-        check_count("track", self.track, optional=False)
 
     def patience(self, n: int) -> int:
         """N_s as a number of rows."""
@@ -102,8 +94,7 @@ class Stability(StopRule):
 
         def is_enough(rows: PartialSum) -> bool:
             nonlocal leaders, since
-            scores = query.scores(rows.estimates)
-            now: Any = int(scores.argmax()) if self.track == 1 else set(top_k(scores, self.track).tolist())
+            now = int(query.scores(rows.estimates).argmax())
             if now != leaders:
                 leaders, since = now, rows.used
             return rows.used - since >= patience
@@ -126,9 +117,9 @@ class ErrorBound(StopRule):
     ----------
     eps : float or "auto"
         The bound on sum of ||x_i||_inf |r_i| over unused rows. "auto" takes what a Frank-Wolfe step can bear:
-        delta gamma_t C_f / (4 radius).
+        factor gamma_t C_f / (4 radius).
     factor : float
-        Factor of the automatic bound; the guaranteed gap is 2 C_f (1 + delta) / (t + 2).
+        Factor of the automatic bound; the guaranteed gap is 2 C_f (1 + factor) / (t + 2).
     """
 
     needs_distinct_rows = True
@@ -148,11 +139,7 @@ class ErrorBound(StopRule):
             raise ValueError(
                 "ErrorBound('auto') needs Frank-Wolfe and a loss with bounded curvature; give eps as a number"
             )
-        eps = (
-            self.factor * query.tolerated_error
-            if self.eps == "auto" and query.tolerated_error is not None
-            else float(self.eps)
-        )
+        eps = self.factor * (query.tolerated_error or 0.0) if self.eps == "auto" else float(self.eps)
         return lambda rows: rows.left() <= eps
 
     def next_check(self, rows_used: int, n: int) -> int:

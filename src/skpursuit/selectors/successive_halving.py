@@ -20,7 +20,6 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.float_range import kth_largest
 from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
@@ -116,9 +115,8 @@ class HalvingRun:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
     Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
-    sums are estimates by codes of X, with bounds. Columns that these leave in doubt stay in the race; where
-    the answer hangs on one of them, both bytes are read, and then they are summed. The answer is that of the
-    sums alone.
+    sums are estimates by codes of X, with bounds. Columns that these leave in doubt are summed. The answer is
+    that of the sums alone.
 
     Attributes
     ----------
@@ -129,8 +127,8 @@ class HalvingRun:
     sums : dict
         Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
     rounds : list of (int, ndarray of int)
-        For each time columns were dropped, the number of rows by which, and those that stayed; empty where
-        the answer was found without asking which.
+        (rows read, surviving columns), one pair for each time columns were dropped; empty where the answer
+        was found without asking which.
     """
 
     design: Design
@@ -155,12 +153,11 @@ class HalvingRun:
         edges = [edge for edge, _ in plan]
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
         if self.coded and plan and by_all_rows and self.query.k == 1:  # of many columns some are in doubt
-            for fine, answer_of in ((False, self._winner), (True, self._certain_selection)):
-                self._estimate([*edges, len(self.rows)], fine)
-                sure = answer_of(alive, plan)
-                if sure is not None:
-                    return sure
-        elif self.coded:
+            self._estimate([*edges, len(self.rows)], fine=False)
+            sure = self._winner(alive, plan)
+            if sure is not None:
+                return sure
+        if self.coded:
             self._estimate([*edges, len(self.rows)], fine=True)
         else:
             self._accumulate(edges)
@@ -222,20 +219,6 @@ class HalvingRun:
                 return None
         return answer._replace(certificate="heuristic")
 
-    def _certain_selection(self, alive: Indices, plan: list[tuple[int, int]]) -> Selection | None:
-        """The answer, if it is beyond doubt that its columns stay in every round; else None."""
-        doubtful = np.zeros(len(alive), dtype=bool)
-        for edge, count in plan:
-            scores, margin = self._estimated(alive, edge)
-            lower, upper = scores - margin, scores + margin
-            needed = kth_largest(np.where(doubtful, -np.inf, lower), count)
-            doubtful |= lower <= kth_largest(upper, count + 1)
-            stays = np.flatnonzero(upper >= needed)
-            alive, doubtful = alive[stays], doubtful[stays]
-        answer = self._rank_exactly(alive)
-        hangs = doubtful[np.searchsorted(alive, answer.columns)].any()
-        return None if hangs else answer._replace(certificate="heuristic")
-
     def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
         """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
         sums, error = self.sums[edge]
@@ -281,5 +264,5 @@ class HalvingRun:
 
 
 def uses_codes(design: Design) -> bool:
-    """Whether the survivors are placed by codes of X."""
+    """Whether sums are estimated by codes of X."""
     return design.has_codes and design.shape[0] * design.shape[1] >= HALVING_CODES

@@ -8,21 +8,18 @@ from math import ceil
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
-from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.base import BoundSelector, Selector, check_entry_access
 from skpursuit.selectors.query import Query, Selection, Workload
-
-MAX_FULL_READS = 16  # full readings of X that an answer may cost where no single entries can be read
 
 
 @dataclass(frozen=True)
 class SuccessiveReject(Selector):
     """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
 
-    A pull reads one entry of X. A linear operator gives no single entries: all columns of a small one are
-    fetched once, and a larger one, of which every pull would cost a product, is refused.
+    A pull reads one entry of X. A linear operator gives no single entries: a small one is fetched once, a
+    larger one is refused.
 
     Parameters
     ----------
@@ -46,7 +43,7 @@ class SuccessiveReject(Selector):
         sums = np.zeros((d, *query.r.shape[1:]))
         pulled, plan = 0, phases(len(alive), self.budget * n * d, query.k)
         if plan:
-            check_entry_access(design, alive, plan)
+            check_entry_access(design, "reject")
         for wanted, left in plan:
             for _ in range(wanted - pulled):
                 rows = rng.integers(n, size=len(alive))
@@ -57,19 +54,6 @@ class SuccessiveReject(Selector):
             alive = alive[top_k_by_index(scores, left)]
         best = top_k(query.score.of(sums[alive]), query.k)
         return Selection(alive[best], sums[alive[best]] / max(1, pulled), "heuristic")
-
-
-def check_entry_access(design: Design, alive: Indices, plan: list[tuple[int, int]]) -> None:
-    """Refuse a design of which single entries cost far more than they are, and so would this selection."""
-    design.prepare_access("entries")
-    rounds = plan[-1][0]  # each pulls one entry of every column that is left
-    if not design.has_entries and rounds > MAX_FULL_READS:
-        arms, before = [len(alive), *(left for _, left in plan)], [0, *(wanted for wanted, _ in plan)]
-        pulls = sum((b - a) * count for a, b, count in zip(before, before[1:], arms))
-        raise ValueError(
-            f"selector 'reject' would pull {pulls:,} single entries for one answer, and of this X each costs "
-            "a product with all of it; use 'exact' or 'halving', or give X as an array"
-        )
 
 
 def phases(arms: int, pulls: float, k: int) -> list[tuple[int, int]]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
-from skpursuit.fit.least_squares import add_least_squares, add_non_negative, start_least_squares
+from skpursuit.fit.least_squares import add_least_squares, grows_from_zero, start_least_squares
 from skpursuit.fit.newton import Newton, coordinate_step
 from skpursuit.fit.swaps import apply_swaps
 from skpursuit.numerics.arrays import Floats
@@ -113,16 +113,17 @@ class OMP(Solver):
 
     def _add(self, problem: Problem, state: State, j: int) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
-        if self.positive:
-            return cast(State, add_non_negative(problem, state, j))  # never None without a residual
         return (add_least_squares if problem.quadratic else self._newton().add)(problem, state, j)
 
     def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the column found; None where it would not improve."""
         j = int(answer.columns[0])
-        if self.positive:
-            return add_non_negative(problem, state, j, r)
-        return self._add(problem, state, j) if has_nonzero_gradient(problem.design, r, answer) else None
+        helps = (
+            grows_from_zero(problem, j, r)
+            if self.positive
+            else has_nonzero_gradient(problem.design, r, answer)
+        )
+        return self._add(problem, state, j) if helps else None
 
     def finalize(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.always_include):
@@ -138,7 +139,8 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         if self.positive and self.swaps:
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
-        state = start_least_squares(problem) if problem.quadratic else self._newton().start(problem)
+        start = self._newton().start
+        state = start_least_squares(problem, self.positive) if problem.quadratic else start(problem)
         for j in check_forced(self.always_include, problem, self.sparsity(problem)):
             state = self._add(problem, state, j)
         return self._with_status(problem, state)

@@ -117,7 +117,7 @@ def run_race(cell: Cell, user_selectors: Mapping[str, str] = NO_USER_SELECTORS) 
     course = trace(selector, skpursuit.as_design(X), query)
     exact = np.abs(X.T @ y)
     order = np.argsort(-exact, kind="stable")
-    rank = int(np.flatnonzero(order == course.answer.indices[0])[0]) + 1
+    rank = int(np.flatnonzero(order == course.answer.columns[0])[0]) + 1
     answer = {"rank": rank, "read": course.answer.entries_read / X.size}
     steps = np.linspace(0, len(course.rows) - 1, RACE_STEPS).round().astype(int)
     dropped = np.searchsorted(course.rows, [rows for rows, _ in course.rounds])

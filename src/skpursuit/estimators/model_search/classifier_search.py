@@ -1,7 +1,7 @@
 """The contest of classifiers: greedy models with a ridge and boosted ones, on all folds in lock-step.
 
 At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
-a few Newton steps from the last model fit all coefficients (`fit/newton_loop.py`; by conjugate gradients
+a few Newton steps from the last model fit all coefficients (`fit/newton.py`; by conjugate gradients
 where X is sparse or columns are many). Ridges are searched from 0.1 towards smaller ones while the held-out
 loss falls. A fit on all rows takes the same number of Newton steps at the same sizes: a model that is fitted
 more closely than those of the folds predicts worse. Boosting moves one coefficient at a time, by a fifth of
@@ -37,7 +37,7 @@ from skpursuit.estimators.model_search.search import (
     growing_sizes,
     search_ridges,
 )
-from skpursuit.fit.newton_loop import fit_outputs
+from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.sample_losses import SampleLosses

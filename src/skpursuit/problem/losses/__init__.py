@@ -9,14 +9,12 @@ it may give; a new loss is one file and one line in `LOSSES`.
 from __future__ import annotations
 
 from skpursuit.problem.losses.base import REQUIRED_METHODS, Loss, UserLoss
-from skpursuit.problem.losses.gamma import Gamma
 from skpursuit.problem.losses.huber import Huber
+from skpursuit.problem.losses.log_link import Gamma, Poisson, Tweedie
 from skpursuit.problem.losses.logistic import Logistic
 from skpursuit.problem.losses.multinomial import Multinomial
-from skpursuit.problem.losses.poisson import Poisson
 from skpursuit.problem.losses.quantile import Quantile
 from skpursuit.problem.losses.squared import Squared
-from skpursuit.problem.losses.tweedie import Tweedie
 
 __all__ = ["LOSSES", "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile"]
 __all__ += ["Squared", "Tweedie", "as_loss"]

@@ -41,7 +41,7 @@ class Loss(ABC):
         """Second derivative of the loss in z."""
 
     def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
-        """Value, residual and curvature; a loss overrides it where they share work."""
+        """Value, residual and curvature; a `JointLoss` has them from one computation."""
         return self.value(y, z), self.residual(y, z), self.curvature(y, z)
 
     def check_targets(self, y: ArrayLike) -> AnyArray:
@@ -79,6 +79,23 @@ class Loss(ABC):
     def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray | None:
         """Curvature of a parabola that touches the loss at z and lies above it; None where it has none."""
         return None
+
+
+class JointLoss(Loss):
+    """A loss whose value, residual and curvature share their work: a subclass gives `derivatives`."""
+
+    @abstractmethod
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Value, residual and curvature."""
+
+    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
+        return self.derivatives(y, z)[0]
+
+    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
+        return self.derivatives(y, z)[1]
+
+    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
+        return self.derivatives(y, z)[2]
 
 
 class Differentiable(Protocol):

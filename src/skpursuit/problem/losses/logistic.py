@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.losses.base import JointLoss
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.targets import AnyArray, finite_targets
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(JointLoss):
     """Logistic loss log(1 + exp(-y z)) for labels y in {-1, +1}."""
 
     smoothness = 0.25
@@ -28,25 +28,6 @@ class Logistic(Loss):
             more = 1 + e
             residual = -y * (np.where(margin > 0, e, 1) / more)
             return np.maximum(-margin, 0) + np.log1p(e), residual, e / np.square(more)
-
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """log(1 + exp(-y z)), as max(-y z, 0) + log1p(exp(-|z|))."""
-        with np.errstate(under="ignore"):
-            margin = y * z
-            value: AnyArray = np.maximum(-margin, 0) + np.log1p(np.exp(-np.abs(margin)))
-            return value
-
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """-y / (1 + exp(y z))."""
-        with np.errstate(under="ignore"):
-            margin = y * z
-            e = np.exp(-np.abs(margin))
-            slope: AnyArray = -y * (np.where(margin > 0, e, 1) / (1 + e))
-            return slope
-
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """exp(-|z|) / (1 + exp(-|z|))^2."""
-        return self.derivatives(y, z)[2]
 
     def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""

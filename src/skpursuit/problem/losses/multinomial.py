@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.losses.base import JointLoss
 from skpursuit.problem.targets import AnyArray, finite_targets
 
 
 @dataclass(frozen=True)
-class Multinomial(Loss):
+class Multinomial(JointLoss):
     """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
 
     The loss of a row couples its K predictions: its second derivatives are diag(p) - p p^T of the class
@@ -25,27 +25,17 @@ class Multinomial(Loss):
     gives_probability = True
     prefers_blocks = True
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """log(sum_k exp(z_k)) - z_y of each row, shape (n,)."""
-        _, others, distance = self._shifted(z)
-        return distance[np.asarray(y, np.intp), np.arange(len(z))] + np.log1p(others)
-
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """Class probabilities minus the indicator of y, shape (n, K)."""
-        e, others, _ = self._shifted(z)
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """The loss of each row; its probabilities less the indicator of y; and p_k (1 - p_k)."""
+        e, others, distance = self._shifted(z)
         rows, y, total = np.arange(len(z)), np.asarray(y, np.intp), 1 + others
+        with np.errstate(under="ignore"):
+            curvature = e * np.where(distance == 0, others, total - e) / np.square(total)
         r = e / total
         # 1 - p_y as a sum of the other terms: it keeps its digits when p_y is close to 1.
         e[y, rows] = 0
         r[y, rows] = -e.sum(axis=0) / total
-        return r.T
-
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """Diagonal of the Hessian of each row, p_k (1 - p_k), shape (n, K)."""
-        e, others, distance = self._shifted(z)
-        total = 1 + others
-        with np.errstate(under="ignore"):
-            return (e * np.where(distance == 0, others, total - e) / np.square(total)).T
+        return distance[y, rows] + np.log1p(others), r.T, curvature.T
 
     def probabilities(self, z: AnyArray) -> AnyArray:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skpursuit.parameters import check_number
-from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.losses.base import JointLoss
 from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
-class Quantile(Loss):
+class Quantile(JointLoss):
     """Smoothed pinball loss, whose best prediction is a quantile of the targets.
 
     Parameters
@@ -68,24 +68,18 @@ class Quantile(Loss):
         """The curvature of the parabola."""
         return None if self.width is None else 1.0 / self.width
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """With r = z - y and s its slope: s (r - s width / 2)."""
+    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """With r = z - y and s = r / width, clipped to [-level, 1 - level]: s (r - s width / 2), and s.
+
+        The curvature is 1 / width, or zero where s was clipped.
+        """
         width = self._width_for(y)
         with np.errstate(over="ignore", under="ignore"):
-            slope = np.clip((z - y) / width, -self.level, 1 - self.level)
-            return slope * ((z - y) - 0.5 * width * slope)
-
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """Slope (z - y) / width, clipped to [-level, 1 - level]."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.clip((z - y) / self._width_for(y), -self.level, 1 - self.level)
-
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
-        """1 / width on the parabola, else zero."""
-        width = self._width_for(y)
-        with np.errstate(over="ignore", under="ignore"):
-            r = (z - y) / width
-        return np.where((r >= -self.level) & (r <= 1 - self.level), 1.0 / width, 0.0).astype(r.dtype)
+            r = z - y
+            steep = r / width
+            slope = np.clip(steep, -self.level, 1 - self.level)
+            curvature = np.where(slope == steep, 1.0 / width, 0.0).astype(r.dtype)
+            return slope * (r - 0.5 * width * slope), slope, curvature
 
     def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
