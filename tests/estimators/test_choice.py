@@ -33,7 +33,7 @@ def problem(seed=0, n=60, d=8, targets=1):
 
 def scaled(X, y, fit_intercept=True):
     centre = np.zeros(X.shape[1]) if sp.issparse(X) or not fit_intercept else X.mean(axis=0)
-    return ScaledData(X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1]))
+    return ScaledData(X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1]), 0.0)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -395,7 +395,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 
 def chance(X, y, fit_intercept=True):
     centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
-    data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
+    data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1), 0.0)
     return relation.permutation_p_value(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
 
 
@@ -416,7 +416,7 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
 
 
 def test_columns_of_zeros_have_no_relation_to_anything():
-    data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
+    data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0, 0.0)
     assert relation.permutation_p_value(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
 
 

@@ -118,9 +118,10 @@ class Folds:
         parts = [[fold_weights(rows, n, weights) for rows in side] for side in zip(*splits)]
         return cls(np.array(parts[0]), np.array(parts[1]), every)
 
-    def all_rows(self) -> Folds:
-        """One fold that trains on all rows and tests none: the last fit."""
-        return Folds(self.weights[None], np.zeros((1, len(self.weights))), self.weights)
+    @classmethod
+    def of_all_rows(cls, weights: Floats) -> Folds:
+        """One fold that trains on all rows and tests none."""
+        return cls(weights[None], np.zeros((1, len(weights))), weights)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -162,7 +162,7 @@ class ClassArena(CandidateSearch):
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         """The models of a path, fitted on all rows by the same schedule."""
-        whole = self._begun(self.folds.all_rows())
+        whole = self._begun(Folds.of_all_rows(self.folds.weights))
         boosted = path[0].family == "boost"
         found = self._boosted(whole, ends=False) if boosted else self._grown(whole, path[0].ridge)
         return [self.fold_fits(_fitted(models))[0] for _, (_, models) in zip(path, found)]

@@ -21,10 +21,10 @@ from scipy.sparse import diags_array, issparse
 from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.model_search.search import BLOCK_ENTRIES, ScaledData
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import MOMENT_BLOCK, MOMENT_ROWS
 
 MOST_GRAM = 4e7  # entries of all Gram matrices together
 MAX_GRAM_WIDTH = 600  # columns up to which Gram matrices pay though there are fewer rows
-SCALED_ROWS = 8192  # rows that are scaled at a time
 PREFETCH_COLUMNS = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
 FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
@@ -34,7 +34,8 @@ class FoldLeastSquares(ABC):
     """What is known of each fold: weight, means, products of the centred columns with y and their squares.
 
     Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
-    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant.
+    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant: their norms are
+    at most `noise`.
     """
 
     entries_read: int = 0
@@ -47,6 +48,7 @@ class FoldLeastSquares(ABC):
     xy: Floats
     squares: Floats
     yy: Floats
+    noise: Floats
 
     def _centre(self, sum_x: Floats, sum_y: Floats, xy: Floats, squares: Floats, yy: Floats) -> None:
         """Set the attributes from sums over training rows."""
@@ -57,7 +59,8 @@ class FoldLeastSquares(ABC):
         self.xy = xy - sum_x[:, :, None] * self.mean_y[:, None, :]
         self.squares = squares - sum_x * self.mean_x
         self.yy = np.maximum(yy - (sum_y * self.mean_y).sum(axis=1), 0.0)
-        constant = self.squares <= 1e-10 * np.maximum(squares, self.weight[:, None] * 1e-6)
+        self.noise = np.sqrt(self.weight / self.folds.shape[1])[:, None] * self.data.noise
+        constant = self.squares <= np.maximum(1e-10 * squares, self.noise**2)
         self.squares[constant] = 1.0
         self.xy[constant] = 0.0
         self.is_constant = constant
@@ -145,8 +148,8 @@ class GramLeastSquares(FoldLeastSquares):
         yy = np.trace(train[:, y, y], axis1=1, axis2=2)
         squares = np.diagonal(train[:, x, x], axis1=1, axis2=2)
         self._centre(train[:, x, -1], train[:, y, -1], train[:, x, y], squares, yy)
-        means = np.einsum("fi,fj->fij", train[:, x, -1], self.mean_x)
-        self.gram = np.ascontiguousarray(train[:, x, x]) - means
+        self.gram = train[:, x, -1:] * self.mean_x[:, None, :]
+        np.subtract(train[:, x, x], self.gram, out=self.gram)
 
     def _train_moments(self) -> tuple[Floats, Floats]:
         """Moments of all rows, and of the training rows: the difference where they are all but the test."""
@@ -170,12 +173,13 @@ class GramLeastSquares(FoldLeastSquares):
         size = X.shape[1] + y.shape[1] + 1
         if issparse(X):
             return self._sparse_moments(rows, weights[rows])
-        total = np.zeros((size, size))
+        total, step = np.zeros((size, size)), max(MOMENT_ROWS, MOMENT_BLOCK // size)
         equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
-        for start in range(0, len(rows), SCALED_ROWS):
-            some = rows[start : start + SCALED_ROWS]
-            block = np.empty((len(some), size))
-            block[:, : X.shape[1]] = self.data.block(some)
+        buffer = np.empty((min(step, len(rows)), size))  # stays in the cache
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            block = buffer[: len(some)]
+            self.data.block(some, block[:, : X.shape[1]])
             block[:, X.shape[1] : -1], block[:, -1] = y[some], 1.0
             if not equal:
                 block *= np.sqrt(weights[some])[:, None]
@@ -215,7 +219,7 @@ class GramLeastSquares(FoldLeastSquares):
         return self.data.predict(rows, used, table)
 
     def all_rows(self) -> GramLeastSquares:
-        return GramLeastSquares(self.data, self.folds.all_rows(), self.total)
+        return GramLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.total)
 
 
 def _blocks(matrices: Floats, places: Indices) -> Floats:
@@ -315,7 +319,7 @@ class ColumnLeastSquares(FoldLeastSquares):
         return 0.5 * (squares * self.folds.test.T).sum(axis=0)
 
     def all_rows(self) -> ColumnLeastSquares:
-        return ColumnLeastSquares(self.data, self.folds.all_rows(), self.X)
+        return ColumnLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.X)
 
 
 def fold_least_squares(data: ScaledData, folds: Folds) -> FoldLeastSquares:

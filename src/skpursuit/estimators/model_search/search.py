@@ -44,7 +44,8 @@ DEFAULT_WORK = (17, 1.0)
 class ScaledData(NamedTuple):
     """X, targets (n, m), and what is subtracted from the columns of X and divides them.
 
-    `offset` (m,) was subtracted from the targets.
+    `offset` (m,) was subtracted from the targets. `noise` is the norm below which a scaled column is only
+    rounding of its mean.
     """
 
     X: Any
@@ -53,6 +54,7 @@ class ScaledData(NamedTuple):
     scale: Floats
     fit_intercept: bool
     offset: Floats
+    noise: Floats
 
     @classmethod
     def of(cls, samples: CheckedSamples, y: Any, scale: str, fit_intercept: bool) -> Self:
@@ -67,13 +69,14 @@ class ScaledData(NamedTuple):
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
         centre = 0.0 * data.centre if issparse(X) else data.centre
-        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset)
+        noise = data.design.noise_floor(np.arange(X.shape[1]))
+        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset, noise)
 
-    def block(self, rows: Indices | slice = slice(None)) -> Any:
-        """Some rows of X as the models see it; a sparse X stays sparse and is not centred."""
+    def block(self, rows: Indices | slice = slice(None), out: Floats | None = None) -> Any:
+        """Some rows of X as the models see it, into `out`; a sparse X stays sparse and is not centred."""
         if issparse(self.X):
             return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
-        found = self.X[rows] - self.centre
+        found = np.subtract(self.X[rows], self.centre, out=out)
         found /= self.scale
         return found
 
