@@ -168,12 +168,12 @@ def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
     display = PathDisplay.from_estimator(model, n_labels=3)
     top, bottom = display.axes_
     assert len(display.lines_) == len(model.path_features_)
-    np.testing.assert_allclose(display.mean_line_.get_ydata(), -2 * model.scores_.mean(axis=0))
+    np.testing.assert_allclose(display.mean_line_.get_ydata(), -model.scores_.mean(axis=0))
     assert [line.get_xdata()[0] for line in display.choice_lines_] == [model.n_nonzero_coefs_] * 2
     labels = [text.get_text() for text in top.get_legend().get_texts()]
     assert len(labels) == 3
     assert set(labels) <= {names[j] for j in model.support_}
-    assert bottom.get_ylabel() == "mean squared error"
+    assert bottom.get_ylabel() == "mean loss"
     assert display.one_se <= model.n_nonzero_coefs_
     drawn = np.nan_to_num([line.get_ydata() for line in display.lines_])
     np.testing.assert_allclose(drawn.T, model.coef_path_ * X.std(axis=0)[model.path_features_])
