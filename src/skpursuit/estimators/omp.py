@@ -17,7 +17,7 @@ from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, 
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin
 from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import dense_coefs, predict_rows
-from skpursuit.estimators.model_search.fold_least_squares import MOST_GRAM, GramLeastSquares
+from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
 from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.estimators.omp_functions import (
     choose_backend,
@@ -49,13 +49,13 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
     selector: str | Selector
 
     @lazy_on_dask
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._decision(X)
 
     def _grams(self, samples: CheckedSamples, folds: Folds, backend: str) -> GramLeastSquares | None:
         """Gram matrices of all folds, where the pursuit uses them and a dense X is in memory."""
-        small = 2 * folds.shape[0] * samples.base.shape[1] ** 2 <= MOST_GRAM
+        small = 2 * folds.shape[0] * samples.base.shape[1] ** 2 <= MAX_GRAM_ENTRIES
         if backend != "gram" or not small or not isinstance(samples.base.in_memory_matrix, np.ndarray):
             return None
         return GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
@@ -151,7 +151,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     verbose: bool | int | str = False
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: Any, sample_weight: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -235,7 +235,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     selector: str | Selector = "auto"
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: object, y: Any, sample_weight: object = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients by cross-validation, then fit on all rows.
 
         Parameters

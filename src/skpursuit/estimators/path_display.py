@@ -159,7 +159,7 @@ class PathDisplay:
         return self
 
 
-def _mean_and_error(scores: Any) -> tuple[Floats, Floats]:
+def _mean_and_error(scores: Floats) -> tuple[Floats, Floats]:
     """Mean over the folds and its standard error."""
     scores = np.asarray(scores)
     return scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))
