@@ -3,7 +3,7 @@
 A check takes the name of a parameter and its value. It raises TypeError for a value of the wrong kind and
 ValueError for one that is out of range; the message names the parameter, says what it must be and shows what
 was given. Solvers, selectors, stop rules, sets and losses check what they are made with; estimators check in
-`fit`, as scikit-learn's do (`estimators/checks.py` says which parameter is of which kind).
+`fit`, as scikit-learn's do (`estimators/parameter_rules.py` says which parameter is of which kind).
 """
 
 from __future__ import annotations
@@ -76,27 +76,15 @@ def check_indices(name: str, value: Any) -> None:
         raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {short_repr(value)}")
 
 
-def check_seed(name: str, value: Any) -> None:
-    """Refuse anything but None, a whole number of at least 0, a RandomState or a Generator."""
-    if value is None or isinstance(value, (np.random.RandomState, np.random.Generator)):
-        return
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(
-            f"{name} must be None, a whole number or a RandomState or a Generator, got {short_repr(value)}"
-        )
-    if value < 0:
-        raise ValueError(f"{name} must be at least 0, got {value}")
-
-
 def seed_of(random_state: Any) -> int:
-    """One whole number from anything that can seed."""
-    check_seed("random_state", random_state)
+    """One whole number from None, a whole number of at least 0, a RandomState or a Generator."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**32))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
+    check_count("random_state", random_state, least=0)
     return int(random_state)
 
 

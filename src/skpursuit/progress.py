@@ -1,9 +1,9 @@
 """What a long call is doing, and when it must end.
 
-`fit` and its like open a `Watch` (`watching`), which everything below them finds by `current()`: loops note
-what they do, count where they know their length, and stop when the time is over. After two seconds a thread
-writes the last note to the standard error stream. A watch inside another ends with it at the latest, and the
-outer one says what is noted there, or counted where it does not count itself.
+`fit` and its like open a `ProgressMonitor` (`monitoring`), which everything below them finds by
+`current_monitor()`: loops note what they do, count where they know their length, and stop when the time is
+over. After two seconds a thread writes the last note to the standard error stream. A monitor inside another
+ends with it at the latest, and the outer one says what is noted there, or counted where it does not count.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from copy import copy
 from multiprocessing import parent_process
 from typing import Any
 
-QUIET_SECONDS = 2.0  # seconds before anything is told
-REPORT_SECONDS = 0.5  # seconds between two reports
+QUIET_SECONDS = 2.0  # before anything is written; each pause is twice as long as the last
 
 
 class ProgressMonitor:
@@ -81,58 +80,50 @@ class ProgressMonitor:
         return f"{self.title}: {self.doing} ({spent:.0f} s{left})"
 
 
-NO_MONITOR = ProgressMonitor()  # calls outside of any watch
-_current: ContextVar[ProgressMonitor] = ContextVar("watch", default=NO_MONITOR)
-current_monitor = _current.get  # the watch of the call that this is part of
+NO_MONITOR = ProgressMonitor()  # of calls outside of any monitor
+_current: ContextVar[ProgressMonitor] = ContextVar("monitor", default=NO_MONITOR)
+current_monitor = _current.get  # the monitor of the call that this is part of
 
 
 @contextmanager
 def monitoring(
     title: str, verbose: Any = False, time_limit: float | None = None
 ) -> Iterator[ProgressMonitor]:
-    """Open a watch that speaks if `verbose`, and warns at the end if the time limit has stopped something.
+    """Open a monitor that reports if `verbose`, and warns at the end if the time limit has stopped something.
 
-    `verbose` "auto" speaks in a terminal or a notebook, where no call around this one speaks already.
+    `verbose` "auto" reports in a terminal or a notebook, where no call around this one reports already.
     """
-    watch, outer, done = ProgressMonitor(title, time_limit), current_monitor(), threading.Event()
+    monitor, outer, done = ProgressMonitor(title, time_limit), current_monitor(), threading.Event()
     if outer is not NO_MONITOR:
-        watch.notes, watch.counts = outer.notes, watch.counts if outer.counts else outer.counts
-    inherits = outer.end is not None and (watch.end is None or outer.end <= watch.end)
-    watch.end = outer.end if inherits else watch.end
-    speaker = threading.Thread(target=_speak, args=(watch, done), daemon=True)
-    token = _current.set(watch)
+        monitor.notes, monitor.counts = outer.notes, monitor.counts if outer.counts else outer.counts
+    inherits = outer.end is not None and (monitor.end is None or outer.end <= monitor.end)
+    monitor.end = outer.end if inherits else monitor.end
+    if isinstance(verbose, str):  # someone looks at the stream of the main thread of the main process
+        main = threading.current_thread() is threading.main_thread() and parent_process() is None
+        seen = type(sys.stderr).__module__.startswith("ipykernel") or (sys.stderr and sys.stderr.isatty())
+        verbose = outer is NO_MONITOR and main and seen
+    if verbose:
+        threading.Thread(target=_report, args=(monitor, done), daemon=True).start()
+    token = _current.set(monitor)
     try:
-        if outer is NO_MONITOR and _is_looked_at() if isinstance(verbose, str) else verbose:
-            speaker.start()
-        yield watch
+        yield monitor
     finally:
         done.set()
-        if speaker.is_alive():
-            speaker.join(REPORT_SECONDS)  # it gives the cursor back
         _current.reset(token)
-        watch.counts.clear()
+        monitor.counts.clear()
     if inherits:
-        outer.stopped |= watch.stopped
-    elif watch.stopped:
+        outer.stopped |= monitor.stopped
+    elif monitor.stopped:
         from sklearn.exceptions import ConvergenceWarning
 
         words = f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result"
         warnings.warn(words, ConvergenceWarning, stacklevel=4)
 
 
-def _is_looked_at() -> bool:
-    if threading.current_thread() is not threading.main_thread() or parent_process() is not None:
-        return False
-    return sys.stderr is not None and (
-        type(sys.stderr).__module__.startswith("ipykernel") or sys.stderr.isatty()
-    )
-
-
-def _speak(watch: ProgressMonitor, done: threading.Event) -> None:
-    """Write what a watch says until it is done: one line of a terminal, elsewhere lines ever more rarely."""
-    pause, in_terminal, ending = QUIET_SECONDS, sys.stderr.isatty(), ""
+def _report(monitor: ProgressMonitor, done: threading.Event) -> None:
+    """Write the last note until the call is done, in lines that come more and more rarely."""
+    pause = QUIET_SECONDS
     while not done.wait(pause):
-        sys.stderr.write(f"\r{watch!s:<78}" if in_terminal else f"{watch}\n")
+        sys.stderr.write(f"{monitor}\n")
         sys.stderr.flush()
-        pause, ending = (REPORT_SECONDS, "\n") if in_terminal else (max(REPORT_SECONDS, 2 * pause), "")
-    sys.stderr.write(ending)
+        pause *= 2

@@ -1,4 +1,4 @@
-"""The contest behind `solver="auto"`: its parts against plain references, and what it chooses."""
+"""The model search behind `solver="auto"`: its parts against plain references, and what it chooses."""
 
 import tracemalloc
 import warnings
@@ -18,7 +18,7 @@ from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.model_search import classifier_search as classes
 from skpursuit.estimators.model_search import fold_least_squares as squared_folds
 from skpursuit.estimators.model_search import permutation_test as relation
-from skpursuit.estimators.model_search import search as contest
+from skpursuit.estimators.model_search import search
 from skpursuit.estimators.model_search import squared_search as squared
 from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.problem.losses import Logistic, Multinomial
@@ -33,7 +33,7 @@ def problem(seed=0, n=60, d=8, targets=1):
 
 def scaled(X, y, fit_intercept=True):
     centre = np.zeros(X.shape[1]) if sp.issparse(X) or not fit_intercept else X.mean(axis=0)
-    return ScaledData(X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1]))
+    return ScaledData(X, y, centre, np.full(X.shape[1], 2.0), fit_intercept, np.zeros(y.shape[1]), 0.0)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -71,11 +71,11 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
     assert rows[0] @ folds.test_weight == pytest.approx(kinds[0].losses(support, coef).sum())
 
 
-def test_columns_in_blocks_have_the_same_contest(monkeypatch):
+def test_columns_in_blocks_give_the_same_models(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(40, 700, 3, snr=1.0, random_state=3)
     whole = PursuitRegressorCV(null_test=False).fit(X, y)
     monkeypatch.setattr(squared_folds, "BLOCK_ENTRIES", 2000)
-    monkeypatch.setattr(contest, "BLOCK_ENTRIES", 2000)
+    monkeypatch.setattr(search, "BLOCK_ENTRIES", 2000)
     blocks = PursuitRegressorCV(null_test=False).fit(X, y)
     np.testing.assert_allclose(blocks.cv_losses_["loss"], whole.cv_losses_["loss"], rtol=1e-9)
     np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-9)
@@ -100,7 +100,7 @@ def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
     folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
     data = scaled(X, y)
     known = squared_folds.GramLeastSquares(data, folds)
-    for models in (squared.greedy(known, ridge, [1, 2, 3, 4, 6]), squared.swap(known, ridge, 6)):
+    for models in (squared.greedy_path(known, ridge, [1, 2, 3, 4, 6]), squared.swap_path(known, ridge, 6)):
         for size, (support, coef) in models:
             columns = X[:40][:, support[0]] / 2.0
             plain = Ridge(alpha=40 * ridge, tol=1e-10).fit(columns, y[:40, 0])
@@ -122,7 +122,7 @@ def test_an_exchange_lowers_the_objective_as_far_as_any_single_one_can():
             b = Z[:, columns].T @ y[:, 0]
             return -b @ np.linalg.solve(gram, b)
 
-        *_, (_, (support, _)) = squared.swap(known, ridge, 3)
+        *_, (_, (support, _)) = squared.swap_path(known, ridge, 3)
         chosen = support[0].tolist()
         others = [j for j in range(7) if j not in chosen]
         swapped = [objective([*(c for c in chosen if c != i), j]) for i in chosen for j in others]
@@ -134,7 +134,7 @@ def test_boosting_goes_to_least_squares():
     known = squared_folds.GramLeastSquares(
         scaled(X, y), Folds.of([(np.arange(200), np.arange(5))], 200, None)
     )
-    *_, (_, (support, coef)) = squared.boost(known, 4)
+    *_, (_, (support, coef)) = squared.boosting_path(known, 4)
     full = np.zeros(4)
     full[support[0]] = coef[0, :, 0]
     exact = np.linalg.lstsq((X - X.mean(axis=0)) / 2.0, y[:, 0], rcond=None)[0]
@@ -234,17 +234,12 @@ def test_many_classes_sparse_X_and_weights(multi_class):
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
 
 
-def test_scorers_splitters_and_lists_of_solvers():
+def test_splitters_targets_and_lists_of_solvers():
     X, y = problem(9, n=90, d=12, targets=2)
     assert PursuitRegressorCV().fit(X, y).coef_.shape == (2, 12)
-    by_name = PursuitRegressorCV(scoring="r2", cv=3).fit(X, y[:, 0])
-    called = PursuitRegressorCV(scoring=lambda m, X, y: m.score(X, y), cv=3).fit(X, y[:, 0])
-    np.testing.assert_allclose(by_name.scores_, called.scores_)
     PursuitRegressorCV(cv=TimeSeriesSplit(3)).fit(X, y[:, 0])
     several = PursuitRegressorCV(solver=["omp", "cosamp"], cv=3).fit(X, y[:, 0])
     assert set(several.cv_losses_["family"]) == {"omp", "cosamp"}
-    accuracy = PursuitClassifierCV(scoring="accuracy", cv=3).fit(X, y[:, 0] > 0)
-    assert ((accuracy.scores_ >= 0) & (accuracy.scores_ <= 1)).all()
 
 
 def test_the_edge_of_what_was_tried_is_told_once():
@@ -317,36 +312,24 @@ def test_a_row_that_is_far_larger_than_the_others_in_an_x_that_is_not_scaled():
     assert np.isfinite(model.coef_).all()
 
 
-def test_a_mapped_array_that_fits_has_the_same_contest(tmp_path):
-    """joblib maps arrays that it gives to processes: their number must not change a model."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((80, 30))
-    y = X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(80)
-    np.save(tmp_path / "X.npy", X)
-    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model, ours = PursuitRegressorCV(cv=3).fit(X, y), PursuitRegressorCV(cv=3).fit(mapped, y)
-    assert ours.choice_["family"] == model.choice_["family"] != "omp"
-    np.testing.assert_array_equal(ours.coef_, model.coef_)
-
-
 def test_of_models_that_rounding_alone_tells_apart_the_first_is_best():
     rng = np.random.default_rng(0)
     rows, noise = rng.random(60), 1e-16 * rng.standard_normal(60)
     folds = Folds.of(list(KFold(3).split(rows)), 60, None)
     arena, losses = SimpleNamespace(folds=folds), [rows + 1e-15, rows + noise, rows + 0.1]
     first, second, worse = (
-        contest.Candidate(
-            arena, "swap", 0.0, 2, contest.HeldOutLoss(None, folds.test @ each, lambda each=each: each)
+        search.Candidate(
+            arena, "swap", 0.0, 2, search.HeldOutLoss(None, folds.test @ each, lambda each=each: each)
         )
         for each in losses
     )
     assert second.held_out_loss < first.held_out_loss
-    assert contest.best_candidate([worse, first, second]) is first
+    assert search.best_candidate([worse, first, second]) is first
     assert second.t_statistic_against(first) == 0.0
     assert first.t_statistic_against(worse) > 1e6
     for one, scores in ((first, losses[0][:6]), (second, losses[1][:6])):
         one.scores = -scores
-    assert contest.best_candidate([first, second]) is first
+    assert search.best_candidate([first, second]) is first
     assert second.t_statistic_against(first) == 0.0
 
 
@@ -358,16 +341,16 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
     kind, y = (PursuitClassifierCV, f > 0) if classes else (PursuitRegressorCV, f)
     parts = {}
 
-    def keep(paths, found=contest.average_families):
+    def keep(paths, found=search.average_families):
         parts["paths"], parts["means"] = list(paths), found(paths)
         return parts["means"]
 
-    monkeypatch.setattr(contest, "average_families", keep)
-    monkeypatch.setattr(contest, "FAMILY_T", np.inf)  # always in doubt
+    monkeypatch.setattr("skpursuit.estimators.pursuit_cv.average_families", keep)
+    monkeypatch.setattr(search, "FAMILY_T", np.inf)  # always in doubt
     model = kind(cv=4).fit(X, y)
     boosted, means = parts["paths"][0], parts["means"]
-    few = contest.best_candidate(one for path in parts["paths"][1:] for one in path)
-    chosen = contest.best_candidate(means)
+    few = search.best_candidate(one for path in parts["paths"][1:] for one in path)
+    chosen = search.best_candidate(means)
     place = means.index(chosen)
     assert model.choice_["family"] == "mean"
     assert model.choice_["ridge"] == few.ridge
@@ -384,9 +367,9 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
             tested = chosen.search.folds.test[fold]
             error = tested @ (y - z[2]) ** 2 / 2
             assert chosen.evaluation.fold_losses[fold] == pytest.approx(error)
-    others = contest.path_containing(parts["paths"], few)
+    others = search.path_containing(parts["paths"], few)
     on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
-    whole = [contest.refit_path(path)[path.index(one)][0] for path, one in on_all]
+    whole = [search.refit_path(path)[path.index(one)][0] for path, one in on_all]
     z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in whole]
     np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
     shown = model.decision_function(X) if classes else model.predict(X)
@@ -395,7 +378,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 
 def chance(X, y, fit_intercept=True):
     centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
-    data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1))
+    data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1), 0.0)
     return relation.permutation_p_value(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
 
 
@@ -416,7 +399,7 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
 
 
 def test_columns_of_zeros_have_no_relation_to_anything():
-    data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0)
+    data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0, 0.0)
     assert relation.permutation_p_value(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
 
 

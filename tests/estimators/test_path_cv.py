@@ -127,18 +127,6 @@ def test_bic_of_a_classifier_is_a_likelihood():
     assert model.scores_[0, 2] == pytest.approx(-expected, rel=1e-4)  # it is not finished
 
 
-def test_threads_and_sparse_X_change_nothing(signal):
-    X, y = signal
-    X = np.where(np.abs(X - 1) > 0.1, X, 0.0)
-    one = PursuitRegressorCV(**PLAIN).fit(X, y)
-    for other in (
-        PursuitRegressorCV(**PLAIN, n_jobs=2).fit(X, y),
-        PursuitRegressorCV(**PLAIN).fit(sparse.csr_array(X), y),
-    ):
-        np.testing.assert_allclose(other.scores_, one.scores_, rtol=1e-10)
-        assert other.n_nonzero_coefs_ == one.n_nonzero_coefs_
-
-
 def test_weights_are_repeated_samples(signal):
     X, y = signal
     weights = np.random.default_rng(1).integers(1, 3, len(y))
@@ -168,12 +156,12 @@ def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
     display = PathDisplay.from_estimator(model, n_labels=3)
     top, bottom = display.axes_
     assert len(display.lines_) == len(model.path_features_)
-    np.testing.assert_allclose(display.mean_line_.get_ydata(), -2 * model.scores_.mean(axis=0))
+    np.testing.assert_allclose(display.mean_line_.get_ydata(), -model.scores_.mean(axis=0))
     assert [line.get_xdata()[0] for line in display.choice_lines_] == [model.n_nonzero_coefs_] * 2
     labels = [text.get_text() for text in top.get_legend().get_texts()]
     assert len(labels) == 3
     assert set(labels) <= {names[j] for j in model.support_}
-    assert bottom.get_ylabel() == "mean squared error"
+    assert bottom.get_ylabel() == "mean loss"
     assert display.one_se <= model.n_nonzero_coefs_
     drawn = np.nan_to_num([line.get_ydata() for line in display.lines_])
     np.testing.assert_allclose(drawn.T, model.coef_path_ * X.std(axis=0)[model.path_features_])
@@ -229,13 +217,6 @@ def test_the_display_of_many_classes(classes):
     assert display.axes_[1].get_ylabel() == "BIC"
     assert len(display.lines_) == len(model.path_features_)
     plt.close("all")
-
-
-def test_the_display_needs_a_fitted_path(signal):
-    from sklearn.exceptions import NotFittedError
-
-    with pytest.raises(NotFittedError):
-        PathDisplay.from_estimator(PursuitRegressorCV())
 
 
 def test_names_of_a_display_are_no_formulas(signal):

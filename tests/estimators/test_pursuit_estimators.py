@@ -14,9 +14,6 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skpursuit import (
     OMP,
@@ -75,17 +72,6 @@ def test_every_solver_is_minimize_on_centred_data(signal, solver, normalize):
     assert model.n_iter_ == result.n_iter == len(model.history_)
     assert model.entries_read_ == result.entries_read
     np.testing.assert_allclose(model.predict(X), centred @ model.coef_ + y.mean())
-
-
-def test_a_solver_object_brings_its_own_limits(signal):
-    X, y, _ = signal
-    model = PursuitRegressor(solver=OMP(3, positive=True), selector=Exact()).fit(X, y)
-    assert len(model.support_) <= 3
-    assert (model.coef_ >= 0).all()
-    robust = PursuitRegressor(solver=OMP(3), loss="huber").fit(X, y)
-    by_name = PursuitRegressor(n_nonzero_coefs=3, loss="huber").fit(X, y)
-    np.testing.assert_allclose(robust.coef_, by_name.coef_)
-    assert np.count_nonzero(robust.coef_) == 3
 
 
 def test_counts_of_two_targets_and_of_one_column():
@@ -204,14 +190,6 @@ def test_data_frames_in_and_feature_names_out(signal, frame):
     np.testing.assert_allclose(model.predict(table), PursuitRegressor(n_nonzero_coefs=4).fit(X, y).predict(X))
 
 
-def test_pipelines_and_grid_searches(signal):
-    X, y, _ = signal
-    chain = make_pipeline(StandardScaler(), PursuitRegressor())
-    search = GridSearchCV(chain, {"pursuitregressor__n_nonzero_coefs": [1, 2, 4]}, cv=3).fit(X, y)
-    assert search.best_params_ == {"pursuitregressor__n_nonzero_coefs": 4}
-    assert search.score(X, y) > 0.9
-
-
 @pytest.mark.parametrize(
     "model", [PursuitRegressor(n_nonzero_coefs=3), PursuitClassifier(n_nonzero_coefs=3, selector=Exact())]
 )
@@ -237,15 +215,6 @@ def test_sparse_X_is_dense_X():
         lean, full = clone(model).fit(X, y), clone(model).fit(X.toarray(), y)
         np.testing.assert_allclose(lean.coef_, full.coef_, atol=1e-8)
         np.testing.assert_allclose(lean.decision_function(X), full.decision_function(X.toarray()), atol=1e-8)
-
-
-def test_scaling_a_feature_changes_nothing_with_normalize(signal):
-    X, y, _ = signal
-    factors = np.random.default_rng(5).uniform(0.01, 100.0, 60)
-    plain = PursuitRegressor(n_nonzero_coefs=4, scale="column").fit(X, y)
-    scaled = PursuitRegressor(n_nonzero_coefs=4, scale="column").fit(X * factors, y)
-    assert scaled.support_.tolist() == plain.support_.tolist()
-    np.testing.assert_allclose(scaled.coef_ * factors, plain.coef_)
 
 
 def test_wrong_parameters_are_refused(classes):
@@ -363,13 +332,6 @@ def test_a_column_with_a_large_mean_does_not_make_others_dependent():
         np.testing.assert_allclose(model.fit(X, y).coef_, plain, rtol=1e-2)
 
 
-def test_rows_of_weight_zero_do_not_make_a_target_vary():
-    X = np.random.default_rng(0).standard_normal((50, 4))
-    y, weights = np.full(50, 0.1), np.ones(50)
-    y[:5], weights[:5] = 7.0, 0.0
-    assert PursuitRegressor().fit(X, y, sample_weight=weights).support_.size == 0
-
-
 def noisy(n=400):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 12))
@@ -387,15 +349,6 @@ def test_a_quantile_is_that_of_y_in_any_unit(model, level):
         np.testing.assert_array_equal(ours.support_, true.support_)
         np.testing.assert_allclose(ours.coef_, unit * true.coef_, rtol=1e-5)
         assert (unit * y <= ours.predict(X)).mean() == pytest.approx((y <= true.predict(X)).mean(), abs=0.005)
-
-
-def test_minimize_gives_a_quantile_in_any_unit():
-    X, y = noisy()
-    true = minimize(X, y, OMP(3), loss=Quantile(0.9))
-    for unit in (1e-5, 1e5):
-        ours = minimize(X, unit * y, OMP(3), loss=Quantile(0.9))
-        np.testing.assert_array_equal(ours.support, true.support)
-        np.testing.assert_allclose(ours.coef, unit * true.coef, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,6 @@ def test_a_large_one_leaves_the_intercept_of_no_features(loss, normalize):
             np.testing.assert_allclose(model.predict_proba(X), np.tile(rates, (len(y), 1)), atol=1e-3)
 
 
-def test_a_base_rate_survives_it():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((600, 4)), np.arange(600) < 10
-    probability = PursuitClassifier(n_nonzero_coefs=2, ridge=0.2).fit(X, y).predict_proba(X)[:, 1]
-    assert probability.mean() == pytest.approx(10 / 600, rel=1e-3)
-
-
 def test_the_default_is_a_little_for_probabilities_and_none_for_others():
     for loss, meant in (("logistic", 0.03), ("multinomial", 0.03), ("huber", 0.0), ("squared", 0.0)):
         for normalize in (False, True):

@@ -1,17 +1,16 @@
-"""The short ways of orthogonal matching pursuit against the loop of `minimize`, and normal equations."""
+"""The short ways of orthogonal matching pursuit against the loop of `minimize`."""
 
 import numpy as np
 import pytest
 
 from skpursuit import OrthogonalMatchingPursuit, as_design
-from skpursuit.estimators.gram_data import Moments
 from skpursuit.estimators.omp_functions import choose_backend
 from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, omp_path
 
 
-def problem(seed, n, d, order="C", dtype=np.float64):
+def problem(seed, n, d, order="C"):
     rng = np.random.default_rng(seed)
-    X = np.asarray(rng.standard_normal((n, d)) + rng.standard_normal(d) * 3, order=order, dtype=dtype)
+    X = np.asarray(rng.standard_normal((n, d)) + rng.standard_normal(d) * 3, order=order)
     y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.5 * rng.standard_normal(n) + 7
     return X, y
 
@@ -80,37 +79,6 @@ def test_products_in_float32_change_no_bit(seed, monkeypatch):
         np.testing.assert_array_equal(single.support, double.support)
         np.testing.assert_array_equal(single.L, double.L)
         np.testing.assert_array_equal(single.projections, double.projections)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_normal_equations_have_the_digits_of_centred_columns(order, dtype):
-    """Also where columns are small beside their means, and for any block of rows."""
-    rng = np.random.default_rng(1)
-    X = np.asarray(rng.standard_normal((3000, 7)), dtype=dtype, order=order)
-    X[:, 3] = 1e6 + X[:, 3] * 1e-3 if dtype == np.float64 else 5.0
-    X[:, 4] = 0.1
-    y = rng.standard_normal(3000)
-    equations = Moments(as_design(X), y, None, True).equations()
-    exact = X.astype(np.longdouble)
-    centred = exact - exact.mean(axis=0)
-    error = np.abs(equations.gram - centred.T @ centred)
-    sizes = np.sqrt(np.sum(centred**2, axis=0))
-    assert (error <= 1e-7 * np.outer(sizes, sizes) + 1e-13).all()
-    assert equations.gram[4, 4] == 0.0
-    np.testing.assert_allclose(equations.centre, exact.mean(axis=0).astype(float), rtol=1e-13, atol=1e-15)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_normal_equations_of_a_training_part(weighted):
-    """By subtraction where it is the complement of the test rows, and by its own rows where it is not."""
-    X, y = problem(2, 1000, 6)
-    weights = 1.0 + np.arange(1000) % 3 if weighted else None
-    moments, test = Moments(as_design(X), y, weights, True), np.arange(0, 1000, 5)
-    for train in (np.setdiff1d(np.arange(1000), test), np.arange(300), np.repeat(np.arange(50), 2)):
-        part = Moments(as_design(X[train]), y[train], None if weights is None else weights[train], True)
-        for found, direct in zip(moments.of_training(train, test), part.equations()):
-            np.testing.assert_allclose(found, direct, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -7,6 +7,7 @@ makes of its data, and what is known of the runs afterwards.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from skpursuit.data import Design, drop_zero_weight_rows
@@ -79,18 +81,16 @@ def select_rows(X: Any, rows: Indices) -> Any:
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
-def numeric_targets(y: Any) -> Any:
+def _as_numbers(y: object) -> np.ndarray[Any, Any]:
     """Targets of a regression, text of numbers included."""
     y = np.asarray(y)
-    if y.dtype.kind not in "USO":
-        return y
     try:
-        return y.astype(np.float64)
+        return y.astype(np.float64) if y.dtype.kind in "USO" else y
     except ValueError as error:
         raise ValueError(f"y must be numbers ({error}); for classes use a classifier") from None
 
 
-def _needs_no_checks(X: Any, y: Any, features: int) -> bool:
+def _needs_no_checks(X: object, y: object, features: int) -> bool:
     """Whether scikit-learn's checks, which take as long as a small fit, would find nothing to do."""
     return (
         type(X) is type(y) is np.ndarray
@@ -141,7 +141,7 @@ class Subproblems(NamedTuple):
     """What an estimator solves: one run for each of the targets; `joint` if one run serves them all."""
 
     config: FitConfig
-    targets: list[Any]
+    targets: list[Floats]
     joint: bool
 
 
@@ -152,7 +152,7 @@ class LinearBase(MonitoredParams):
     intercept_: Any
     n_features_in_: int
 
-    def _check_samples(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> CheckedSamples:
+    def _check_samples(self, X: Any, y: Any, sample_weight: object, **checks: Any) -> CheckedSamples:
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
         check_unmasked(y=y)
         if is_out_of_core(X):
@@ -169,10 +169,10 @@ class LinearBase(MonitoredParams):
                 y,
                 accept_sparse=["csr", "csc"],
                 dtype=FLOAT_DTYPES,
-                ensure_all_finite=False,  # the column norms tell, and every method needs them anyway
+                ensure_all_finite=False,  # column norms show it, and every method needs them anyway
                 **checks,
             )
-            y = numeric_targets(y) if checks.get("y_numeric") else y
+            y = _as_numbers(y) if checks.get("y_numeric") else y
             design = make_design(X)
         if y.dtype.kind == "f":
             check_targets_range(y)
@@ -183,26 +183,25 @@ class LinearBase(MonitoredParams):
             sample_weight = np.full(design.shape[0], sample_weight)
         return samples.weighted(checked_weights(sample_weight, design.shape[0]))
 
-    def _design_and_target(self, X: Any, y: Any, **checks: Any) -> tuple[Design, Any]:
+    def _design_and_target(self, X: object, y: object, **checks: Any) -> tuple[Design, Any]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
         design, y = split_target(X, y)
-        y = numeric_targets(y) if checks.get("y_numeric") and y is not None else y
+        y = _as_numbers(y) if checks.get("y_numeric") and y is not None else y
         n, self.n_features_in_ = design.shape
         _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
-        names = design.names
         vars(self).pop("feature_names_in_", None)
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        if design.names is not None:
+            self.feature_names_in_ = np.array(design.names, dtype=object)
         return design, y
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: object) -> Floats:
         check_is_fitted(self, "coef_")
         if is_out_of_core(X):
             return self._linear_of_design(make_design(X))
-        X = validate_data(
+        rows = validate_data(
             self, with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, reset=False
         )
-        return np.asarray(X @ self.coef_.T) + self.intercept_
+        return np.asarray(rows @ self.coef_.T) + self.intercept_
 
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""
@@ -219,7 +218,7 @@ class LinearBase(MonitoredParams):
         return found
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score as scikit-learn's estimators of this kind do; samples of weight zero are not looked at.
+        """Score as scikit-learn's estimators of this kind do; samples of weight zero are ignored.
 
         Parameters
         ----------
@@ -234,13 +233,12 @@ class LinearBase(MonitoredParams):
         """
         if isinstance(y, str) or dask_source.is_frame(X):  # of which nobody knows the number of rows
             X, y = split_target(X, y)
-        zeros = sample_weight is not None and np.ndim(sample_weight) == 1 and not np.all(sample_weight)
-        if zeros and not is_design(X):
+        if np.ndim(sample_weight) == 1 and not np.all(sample_weight) and not is_design(X):
             rows = np.flatnonzero(sample_weight)
             X, y, sample_weight = (select_rows(part, rows) for part in (X, y, sample_weight))
         return super().score(X, y, sample_weight)  # type: ignore[misc]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
@@ -254,20 +252,20 @@ class PursuitBase(LinearBase, SummaryMixin):
     n_iter_: int
     entries_read_: int
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
+    @abstractmethod
+    def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data, with targets as numbers."""
-        raise NotImplementedError
 
-    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
+    @abstractmethod
+    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
         """The problems to solve for these targets; `changes` of parameters go into the config."""
-        raise NotImplementedError
 
-    def _decode_targets(self, y: Any) -> Any:
+    def _decode_targets(self, y: Floats) -> Any:
         """Targets as scorers and splitters know them."""
         return y
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -279,23 +277,21 @@ class PursuitBase(LinearBase, SummaryMixin):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, *_ = self._validate(X, y, sample_weight)
-        problems = self._subproblems(y)
+        base, checked, weights, *_ = self._validate(X, y, sample_weight)
+        problems = self._subproblems(checked)
         fits = [fit_linear(problems.config, base, target, weights) for target in problems.targets]
         self._set_fitted(fits, base, problems.joint)
         return self
 
     def _set_fitted(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
         coefs, results = dense_coefs(base, fits), [fit.result for fit in fits]
-
-        def one_or_all(values: list[Any]) -> Any:
-            return values[0] if joint else values
-
+        intercepts, supports = [fit.intercept for fit in fits], [fit.columns for fit in fits]
+        stopped, histories = [one.status.name for one in results], [one.history for one in results]
         self.coef_ = coefs[0] if joint else np.stack(coefs)
-        self.intercept_ = fits[0].intercept if joint else np.array([fit.intercept for fit in fits])
-        self.support_ = one_or_all([fit.columns for fit in fits])
-        self._stopped = one_or_all([result.status.name for result in results])
-        self.history_ = one_or_all([result.history for result in results])
+        self.intercept_ = intercepts[0] if joint else np.array(intercepts)
+        self.support_ = supports[0] if joint else supports
+        self._stopped = stopped[0] if joint else stopped
+        self.history_ = histories[0] if joint else histories
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)
 

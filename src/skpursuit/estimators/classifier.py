@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -44,7 +45,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     class_weight: Any
     classes_: Any
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
+    def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
         samples = self._check_samples(X, y, sample_weight)
         check_classification_targets(samples.y)
@@ -58,10 +59,10 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
         return samples._replace(y=codes)
 
-    def _decode_targets(self, y: Any) -> Any:
+    def _decode_targets(self, y: Floats) -> Any:
         return self.classes_[y]
 
-    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
+    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
         """Targets are labels -1 and +1 of one class or of all, or class numbers."""
         n_classes = len(self.classes_)
         config = FitConfig.from_estimator(self, loss=self._loss(n_classes), **changes)
@@ -93,20 +94,20 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         self.coef_, self.intercept_ = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
 
     @lazy_on_dask
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: object) -> Floats:
         """X w + b: positive for the second of two classes, else one column per class."""
         z = self._decision(X)
         return z[:, 0] if z.shape[1] == 1 else z
 
     @lazy_on_dask
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Predict class labels."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
 
     @available_if(_has_probabilities)
     @lazy_on_dask
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: object) -> Floats:
         """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
         z = self._decision(X)
         loss = self._loss(len(self.classes_))
@@ -120,7 +121,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
 
     @available_if(_has_probabilities)
     @lazy_on_dask
-    def predict_log_proba(self, X: Any) -> Floats:
+    def predict_log_proba(self, X: object) -> Floats:
         """Logarithms of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -237,7 +238,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     multi_class: str = "ovr"
     class_weight: Any = None
 
-    def _default_folds(self, rows: float, labels: Any) -> tuple[int, int]:
+    def _default_folds(self, rows: float, labels: NDArray[Any]) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
         if rows <= FEW_SAMPLES:
             most = 10 if rows >= FEWER else 20

@@ -2,8 +2,8 @@
 
 A fold is a set of row weights, so that norms, codes and layouts of X are made once and serve all folds.
 
-Every model is judged on the same rows, so two models are compared by the differences of their losses row by
-row. Their mean, divided by its standard error, is t. It ignores that models of different folds share their
+Every model is evaluated on the same rows, so two models are compared by the differences of their losses row
+by row. Their mean, divided by its standard error, is t. It ignores that models of different folds share their
 training rows, so t is too large as a test of significance; the thresholds on it were chosen by experiment. Of
 many rows a sample tells the standard error well enough; the mean is always that of all rows.
 """
@@ -63,7 +63,9 @@ class SplitterRoutingMixin:
                     f"fit got {sorted(params)}, which needs sklearn.set_config(enable_metadata_routing=True)"
                 )
             routed = process_routing(self, "fit", **params).splitter.split
-        routed = {name: _shown(value, shown) for name, value in routed.items()}
+        for name, value in routed.items():
+            if np.shape(value)[:1] == shown.shape:  # one entry for each row of X
+                routed[name] = np.asarray(value)[shown]
         targets = None if named else y
         try:
             splits = list(splitter.split(np.zeros((np.count_nonzero(shown), 1)), targets, **routed))
@@ -74,12 +76,6 @@ class SplitterRoutingMixin:
         if not splits:
             raise ValueError("cv gives no split; it needs at least one pair of training and test rows")
         return [(_positions(train, kept[shown]), _positions(test, kept[shown])) for train, test in splits]
-
-
-def _shown(value: Any, rows: NDArray[np.bool_]) -> Any:
-    """The entries of these rows, where the value has one for each row of X."""
-    values = np.asarray(value)
-    return values[rows] if values.ndim and len(values) == len(rows) else value
 
 
 def _positions(part: Any, kept: NDArray[np.bool_]) -> Indices:
@@ -97,12 +93,6 @@ def _positions(part: Any, kept: NDArray[np.bool_]) -> Indices:
     return found
 
 
-def fold_weights(train: Indices, n: int, weights: Floats | None) -> Floats:
-    """Weights of the rows in a training part: zero off it, multiples where an index is repeated."""
-    counts = np.bincount(train, minlength=n).astype(float)
-    return counts if weights is None else counts * weights
-
-
 @dataclass(frozen=True)
 class Folds:
     """Weights of the n rows in training and in test, one line for each fold."""
@@ -115,12 +105,14 @@ class Folds:
     def of(cls, splits: Sequence[tuple[Indices, Indices]], n: int, weights: Floats | None) -> Folds:
         """From positions of training and test rows."""
         every = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-        parts = [[fold_weights(rows, n, weights) for rows in side] for side in zip(*splits)]
+        # zero off a part, multiples where an index is repeated
+        parts = [[np.bincount(rows, minlength=n) * every for rows in side] for side in zip(*splits)]
         return cls(np.array(parts[0]), np.array(parts[1]), every)
 
-    def all_rows(self) -> Folds:
-        """One fold that trains on all rows and tests none: the last fit."""
-        return Folds(self.weights[None], np.zeros((1, len(self.weights))), self.weights)
+    @classmethod
+    def of_all_rows(cls, weights: Floats) -> Folds:
+        """One fold that trains on all rows and tests none."""
+        return cls(weights[None], np.zeros((1, len(weights))), weights)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -154,8 +146,8 @@ class Folds:
 
     def mean_row_losses(self, losses: Floats) -> Floats:
         """Mean loss of each sampled row over the tests it is in, from weighted losses (rows, F)."""
-        judged = self.test_weight[self.sampled_rows]
-        return losses.sum(axis=1) / np.where(judged > 0, judged, 1.0)
+        weight = self.test_weight[self.sampled_rows]
+        return losses.sum(axis=1) / np.where(weight > 0, weight, 1.0)
 
     def paired_t(self, mean: float, worse: Floats, better: Floats) -> float:
         """Mean of the differences of two models' losses over its standard error, from losses of rows."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -123,7 +125,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         raise AttributeError("PursuitFeatureSelector has no score; put an estimator behind it in a pipeline")
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Choose features.
 
         Parameters
@@ -167,7 +169,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         self.scores_[ordered] = 1.0 - np.arange(len(ordered)) / max(k, 1)
         return self
 
-    def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Any) -> Indices:
+    def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Floats) -> Indices:
         """The features of the sparsest model within a standard error of the best."""
         kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
         model = kind(
@@ -181,7 +183,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             random_state=self.random_state,
             verbose=False,
         )
-        X, weights, kept = samples.base, samples.weights, samples.kept
+        X: Any = samples.base
+        weights, kept = samples.weights, samples.kept
         if samples.X is not None:  # all rows, because `cv` may name them
             places = np.maximum(np.cumsum(kept) - 1, 0)
             X, targets = samples.X, targets[places]
@@ -190,7 +193,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             warnings.simplefilter("ignore", RuntimeWarning)
             return model.fit(X, targets, weights).support_
 
-    def _targets(self, y: Any) -> tuple[Loss, Any]:
+    def _targets(self, y: Any) -> tuple[Loss, Floats]:
         """The loss and y as it takes it; several classes become one column each of squared loss."""
         kind = type_of_target(y)
         labels = kind in ("binary", "multiclass") and (y.dtype.kind in "OUSb" or kind == "binary")
@@ -203,7 +206,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         loss = as_loss("squared" if is_auto(self.loss) else self.loss)
         return loss, loss.check_targets(np.asarray(y, dtype=np.float64))
 
-    def _shares(self, config: FitConfig, samples: CheckedSamples, targets: Any) -> Floats:
+    def _shares(self, config: FitConfig, samples: CheckedSamples, targets: Floats) -> Floats:
         """The share of resamples in which each feature was among the first k."""
         units, given = _units(samples, targets)
         n, d = len(units), samples.base.shape[1]
@@ -224,7 +227,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         return counts / self.n_resamples
 
     @lazy_on_dask
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """The features that were chosen.
 
         Parameters
@@ -243,7 +246,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         return np.ascontiguousarray(design.columns(chosen, cache=False).T)
 
     @lazy_on_dask
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: object) -> Any:
         """All features from those that were chosen; the others are zero.
 
         Parameters
@@ -256,19 +259,19 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         """
         return super().inverse_transform(X)
 
-    def _get_support_mask(self) -> Any:
+    def _get_support_mask(self) -> NDArray[np.bool_]:
         mask = np.zeros(self.n_features_in_, dtype=bool)
         mask[self.support_] = True
         return mask
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
 
 
-def _units(samples: CheckedSamples, targets: Any) -> tuple[Indices, Floats]:
+def _units(samples: CheckedSamples, targets: Floats) -> tuple[Indices, Floats]:
     """What halves are drawn from: rows, ordered by their values, and the weight of a row that is drawn once.
 
     Halves of rows are independent whatever the weights mean, and halves of counted rows only if they are

@@ -83,11 +83,15 @@ class FitConfig:
         """The class of the solver, which says what it can do."""
         return solver_class(self.solver)
 
+    @property
+    def name(self) -> str:
+        """The name of the solver, or of the class of a solver object."""
+        return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
+
     def with_size(self, k: int) -> FitConfig:
         """The same for k coefficients; a solver object then has this limit instead of its own."""
         if isinstance(self.solver, Solver):
-            limited: Any = self.solver
-            return replace(self, solver=replace(limited, n_nonzero_coefs=k))
+            return replace(self, solver=replace(self.solver, n_nonzero_coefs=k))  # type: ignore[type-var]
         return replace(self, n_nonzero_coefs=k)
 
     def sparsity(self, base: Design, weights: Floats | None) -> int:
@@ -110,7 +114,7 @@ class FitConfig:
         return solver
 
 
-def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None = None) -> LinearFit:
+def fit_linear(config: FitConfig, base: Design, y: Floats, weights: Floats | None = None) -> LinearFit:
     """Fit one problem."""
     run, data = _standardized_run(config, base, y, weights)
     run.execute()
@@ -118,7 +122,7 @@ def fit_linear(config: FitConfig, base: Design, y: Any, weights: Floats | None =
 
 
 def path_fits(
-    config: FitConfig, base: Design, targets: Sequence[Any], weights: Floats | None, most: int
+    config: FitConfig, base: Design, targets: Sequence[Floats], weights: Floats | None, most: int
 ) -> Iterator[list[LinearFit]]:
     """Models of all problems with 1 to `most` columns, size by size as they are asked for.
 
@@ -141,7 +145,7 @@ def fitted_path(*how: Any) -> list[list[LinearFit]]:
 
 
 def _growing_fits(
-    config: FitConfig, base: Design, y: Any, weights: Floats | None, most: int
+    config: FitConfig, base: Design, y: Floats, weights: Floats | None, most: int
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
     if not config.config_solver_class.nested_path:
@@ -169,7 +173,7 @@ def _growing_fits(
 
 
 def _standardized_run(
-    config: FitConfig, base: Design, y: Any, weights: Floats | None
+    config: FitConfig, base: Design, y: Floats, weights: Floats | None
 ) -> tuple[Run, StandardizedData]:
     loss, intercept = config.loss.resolved(y), config.fit_intercept
     total = float(base.shape[0] if weights is None else weights.sum())

@@ -1,8 +1,7 @@
 """`OrthogonalMatchingPursuit` and `OrthogonalMatchingPursuitCV`, used as scikit-learn's.
 
-Both standardize the data and leave the pursuit to `omp_functions.py`. Where X^T X is small, one pass over the
-rows gives it together with the means, and those of the training parts of a cross-validation follow by
-subtraction (`gram_data.py`).
+Both standardize the data and leave the pursuit to `omp_functions.py`. Where X^T X is small, the training
+parts of a cross-validation have theirs from the Gram matrices of all folds (`fold_least_squares.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
-from skpursuit.estimators.base import LinearBase, SummaryMixin, monitored
-from skpursuit.estimators.cross_validation import SplitterRoutingMixin, fold_weights
+from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, monitored
+from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin
 from skpursuit.estimators.dask_methods import lazy_on_dask
-from skpursuit.estimators.gram_data import Moments
 from skpursuit.estimators.linear_fit import dense_coefs, predict_rows
+from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
+from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.estimators.omp_functions import (
     choose_backend,
     expected_steps,
@@ -32,12 +32,14 @@ from skpursuit.estimators.omp_small import OMPPath
 from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 from skpursuit.solvers.matching_pursuit import OMP
+
+Paths = tuple[list[OMPPath], Floats, Any]  # the path of each target, and the means of X and y
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -47,44 +49,44 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
     selector: str | Selector
 
     @lazy_on_dask
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return self._decision(X)
 
-    def _paths(
-        self,
-        samples: tuple[Design, Floats, Floats | None],
-        limits: tuple[int, float | None],
-        way: str,
-        moments: Moments | None,
-        split: tuple[Indices, Indices] | None = None,
-    ) -> tuple[list[OMPPath], Floats, Any]:
-        """The path of each target on all rows or on a training part, and the means of X and y there."""
-        base, y, weights = samples
-        if moments is None:
-            weights = weights if split is None else fold_weights(split[0], len(y), weights)
-            solver = OMP(limits[0] if limits[1] is None else base.shape[1], limits[1])
-            fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
-            intercept = self.fit_intercept
-            data = standardize(base, y, weights=weights, fit_intercept=intercept, fine=fine).weighted()
-            targets = data.y.reshape(len(data.y), -1)
-            return omp_paths(data.design, targets, *limits, way, self.selector), data.centre, data.offset
-        equations = moments.equations() if split is None else moments.of_training(*split)
-        root = np.ones(1) if weights is None else np.sqrt(weights)
-        targets = moments.y * root[:, None]
-        paths = gram_paths(*equations[:2], *limits, np.sum(targets * targets, axis=0), equations.noise_floor)
-        if split is None:
-            view = base.view.compose(centre=equations.centre, root=None if weights is None else root)
-            paths = [
-                refine_path(path, base.with_view(view), column) for path, column in zip(paths, targets.T)
-            ]
-        return paths, equations.centre, equations.offset if y.ndim == 2 else equations.offset[0]
-
-    def _moments(self, base: Design, y: Floats, weights: Floats | None, way: str) -> Moments | None:
-        """The sums over rows of X and y, for the way "gram" on a dense X in memory."""
-        if way != "gram" or not isinstance(base.in_memory_matrix, np.ndarray):
+    def _grams(self, samples: CheckedSamples, folds: Folds, backend: str) -> GramLeastSquares | None:
+        """Gram matrices of all folds, where the pursuit uses them and a dense X is in memory."""
+        small = 2 * folds.shape[0] * samples.base.shape[1] ** 2 <= MAX_GRAM_ENTRIES
+        if backend != "gram" or not small or not isinstance(samples.base.in_memory_matrix, np.ndarray):
             return None
-        return Moments(base, y, weights, self.fit_intercept)
+        return GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
+
+    def _paths(
+        self, base: Design, y: Floats, weights: Floats | None, limits: tuple[int, float | None], backend: str
+    ) -> Paths:
+        """The paths on the rows with a weight above zero, standardised for them alone."""
+        solver = OMP(limits[0] if limits[1] is None else base.shape[1], limits[1])
+        fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine).weighted()
+        targets = data.y.reshape(len(data.y), -1)
+        return omp_paths(data.design, targets, *limits, backend, self.selector), data.centre, data.offset
+
+    def _fit_all_rows(
+        self,
+        samples: CheckedSamples,
+        limits: tuple[int, float | None],
+        backend: str,
+        grams: GramLeastSquares | None,
+    ) -> None:
+        base, y, weights, *_ = samples
+        if grams is None:
+            self._keep(base, *self._paths(base, y, weights, limits, backend))
+            return
+        paths, centre, offset = paths_of_grams(grams, 0, limits)
+        root = np.ones(len(y)) if weights is None else np.sqrt(weights)
+        view = base.with_view(base.view.compose(centre=centre, root=None if weights is None else root))
+        targets = (grams.data.y - grams.mean_y[0]) * root[:, None]
+        paths = [refine_path(path, view, target) for path, target in zip(paths, targets.T)]
+        self._keep(base, paths, centre, offset if y.ndim == 2 else offset[0])
 
     def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
         """Set the attributes of a fit from its paths and the means of X and y."""
@@ -149,7 +151,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     verbose: bool | int | str = False
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: Any, sample_weight: object = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -159,13 +161,15 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
         """
         check_parameters(self)
-        base, y, weights, *_ = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
+        base, y, weights, *_ = samples
         k = base.shape[1] if self.tol is not None else omp_sparsity(self.n_nonzero_coefs, base.shape[1])
         self.n_nonzero_coefs_ = k if self.tol is None else None
         steps = expected_steps(base, y.reshape(len(y), -1), k, self.tol)
-        way = choose_backend(base, steps, self.precompute, self.selector)
-        moments = self._moments(base, y, weights, way)
-        self._keep(base, *self._paths((base, y, weights), (k, self.tol), way, moments))
+        backend = choose_backend(base, steps, self.precompute, self.selector)
+        every = np.ones(len(y)) if weights is None else weights
+        grams = self._grams(samples, Folds.of_all_rows(every), backend)
+        self._fit_all_rows(samples, (k, self.tol), backend, grams)
         return self
 
 
@@ -231,7 +235,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     selector: str | Selector = "auto"
 
     @monitored
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+    def fit(self, X: object, y: Any, sample_weight: object = None, **fit_params: Any) -> Self:
         """Choose the number of coefficients by cross-validation, then fit on all rows.
 
         Parameters
@@ -245,29 +249,32 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         check_parameters(self, max_iter=[COUNT_OR_ZERO, None])
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples
-        d = base.shape[1]
-        most = (
-            sparsity.clip_to_available("max_iter", self.max_iter, d)
-            if self.max_iter
-            else sparsity.for_omp_cv(d)
-        )
+        n, d = base.shape
+        most = sparsity.for_omp_cv(d)
+        if self.max_iter:
+            most = sparsity.clip_to_available("max_iter", self.max_iter, d)
         splits = self._splits(y, kept, fit_params)
-        watch = current_monitor()
+        folds, watch = Folds.of(splits, n, weights), current_monitor()
         watch.set_total(len(splits))
         with respect_n_jobs(self.n_jobs):
-            way = choose_backend(base, most * len(splits), "auto", self.selector)
-            moments = self._moments(base, y, weights, way)
+            backend = choose_backend(base, most * len(splits), "auto", self.selector)
+            grams = self._grams(samples, folds, backend)
 
             def errors_of(fold: int) -> Floats:
                 left, (_, test) = len(splits) - fold, splits[fold]
                 inner = base.for_run(private=True)
                 watch.set_message("{} folds left", left)
                 with watch.time_share(1 / left):
-                    found = self._paths((inner, y, weights), (most, None), way, moments, splits[fold])
+                    if grams is None:
+                        found = self._paths(inner, y, folds.train[fold], (most, None), backend)
+                    else:
+                        found = paths_of_grams(grams, fold, (most, None))
                 watch.advance_by()
-                (path,), *means = found
+                (path,), centre, offset = found
                 warn_if_premature([path])
-                fits = [path.fit(k, *means) for k in range(min(1, len(path)), len(path) + 1)]
+                fits = [
+                    path.fit(k, centre, np.ravel(offset)[0]) for k in range(min(1, len(path)), len(path) + 1)
+                ]
                 part = None if weights is None else weights[test]
                 squares = ((y[test] - z) ** 2 for z in predict_rows(inner, fits, test))
                 return np.array([np.average(each, weights=part) for each in squares])
@@ -278,9 +285,10 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         self.scores_ = -np.array([fold[:shortest] for fold in errors])
         self.n_nonzero_coefs_ = np.argmax(self.scores_.mean(axis=0)) + 1
         k = int(self.n_nonzero_coefs_)
-        way = "gram" if moments is not None else choose_backend(base, k, "auto", self.selector)
         with watch.time_share(None):
-            self._keep(base, *self._paths((base, y, weights), (k, None), way, moments))
+            if grams is None:
+                backend = choose_backend(base, k, "auto", self.selector)
+            self._fit_all_rows(samples, (k, None), backend, grams and grams.all_rows())
         return self
 
     def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
@@ -290,3 +298,11 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         for k, line in enumerate(self.coef_path_, start=1):
             line[:k] = path.fit(k).coef
         self.path_scales_ = base.columns(path.support).std(axis=1)
+
+
+def paths_of_grams(grams: GramLeastSquares, fold: int, limits: tuple[int, float | None]) -> Paths:
+    """The paths on the training rows of a fold from their Gram matrix."""
+    centre, offset = grams.data.centre + grams.mean_x[fold], grams.data.offset + grams.mean_y[fold]
+    energies = grams.folds.train[fold] @ (grams.data.y - grams.mean_y[fold]) ** 2
+    paths = gram_paths(grams.gram[fold], grams.xy[fold], *limits, energies, grams.noise[fold])
+    return paths, centre, offset

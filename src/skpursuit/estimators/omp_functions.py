@@ -35,9 +35,7 @@ from skpursuit.problem.targets import check_targets_range
 from skpursuit.selectors import Selector
 from skpursuit.solvers.matching_pursuit import OMP
 
-WELL_CONDITIONED = (
-    1e-2  # X^T X loses no digits while this fraction of a column's square is left by the others
-)
+WELL_CONDITIONED = 1e-2  # of a column's square, left by the others: X^T X then loses no digits
 MAX_REFINEMENTS = 8
 PREMATURE = (
     "Orthogonal matching pursuit ended prematurely due to linear dependence in the dictionary. "
@@ -47,8 +45,8 @@ PREMATURE = (
 
 @single_threaded_blas()
 def orthogonal_mp(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
     n_nonzero_coefs: int | None = None,
     tol: float | None = None,
@@ -112,12 +110,12 @@ def orthogonal_mp(
 
 @single_threaded_blas()
 def orthogonal_mp_gram(
-    Gram: Any,
-    Xy: Any,
+    Gram: object,
+    Xy: object,
     *,
     n_nonzero_coefs: int | None = None,
     tol: float | None = None,
-    norms_squared: Any = None,
+    norms_squared: object = None,
     copy_Gram: bool = True,
     copy_Xy: bool = True,
     return_path: bool = False,
@@ -277,7 +275,7 @@ def _as_columns(name: str, values: Any) -> Floats:
     return check_array(array.reshape(len(array), -1), dtype=np.float64, input_name=name)
 
 
-def _checked_energies(norms_squared: Any, targets: int) -> Floats:
+def _checked_energies(norms_squared: object, targets: int) -> Floats:
     """Squared norms of the targets, zeros if there are none."""
     if norms_squared is None:
         return np.zeros(targets)

@@ -33,8 +33,8 @@ EPS, SINGLE_EPS = (float(np.finfo(kind).eps) for kind in (np.float64, np.float32
 class OMPPath:
     """The least-squares models of all prefixes of a support, kept as a factor: L L^T = X_S^T X_S.
 
-    `half` is L^-1 X_S^T y. `premature` tells that no independent column was left that helps, or that all
-    of them were not enough for `tol`.
+    `projections` is L^-1 X_S^T y. `ended_early` says that no independent column was left that helps, or that
+    all of them were not enough for `tol`.
     """
 
     support: Indices
@@ -56,9 +56,9 @@ class OMPPath:
 
 
 class SmallPursuit:
-    """What a pursuit of one target knows: its columns, and products of directions with the target (`half`).
+    """What a pursuit of one target knows: its columns, and products of directions with the target.
 
-    `energy` is the squared norm of the residual, `noise` what products with y may be wrong by.
+    `noise` bounds the error of products with y.
     """
 
     squared_residual: float
@@ -68,10 +68,7 @@ class SmallPursuit:
         self.support: list[int] = []
         self.allowed = np.ones(d)  # 0 for columns that were tried
         self.noise_floor = np.zeros(d) if noise_floor is None else noise_floor
-        self.projections, self.shares = (
-            np.zeros(k),
-            np.zeros(k),
-        )  # shares of directions that are centring noise
+        self.projections, self.shares = np.zeros(k), np.zeros(k)  # shares: of directions, centring noise
 
 
 class GramPursuit(SmallPursuit):

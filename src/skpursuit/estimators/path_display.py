@@ -16,7 +16,6 @@ from skpursuit._text import write
 from skpursuit.estimators.parameter_rules import criterion_of
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import short_repr
-from skpursuit.problem.losses import as_loss
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -92,27 +91,30 @@ class PathDisplay:
             kinds = "PursuitRegressorCV, PursuitClassifierCV or OrthogonalMatchingPursuitCV"
             raise TypeError(f"a path needs {kinds}, got {estimator!r}")
         check_is_fitted(estimator, "coef_path_")
-        names, known = feature_names, vars(estimator)
-        names = known.get("feature_names_in_") if names is None else names
+        known, scores, chosen = vars(estimator), estimator.scores_, int(estimator.n_nonzero_coefs_)
+        names = known.get("feature_names_in_") if feature_names is None else feature_names
         if names is not None and len(names) != estimator.n_features_in_:
             raise ValueError(f"feature_names has {len(names)} names for {estimator.n_features_in_} features")
-        scores, chosen = estimator.scores_, int(estimator.n_nonzero_coefs_)
         sizes = known.get("path_sizes_", np.arange(1, scores.shape[1] + 1))
-        mean, spread = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))
-        best = int(np.argmax(mean))
+        mean, error = _mean_and_error(scores)
         place = int(np.argmax(np.where(sizes == chosen, mean, -np.inf)))
         last = np.append(sizes[1:] != sizes[:-1], True)  # boosted models may have equally many features
-        kept = np.where(sizes == chosen, np.arange(len(sizes)) == place, last)
-        path = estimator.coef_path_[kept[: len(estimator.coef_path_)]] * estimator.path_scales_
+        shown = np.where(sizes == chosen, np.arange(len(sizes)) == place, last)
+        path = estimator.coef_path_[shown[: len(estimator.coef_path_)]] * estimator.path_scales_
         if path.ndim == 3:  # of several targets or classes the one with the largest coefficient
             path = path[:, np.abs(path).max(axis=0).argmax(axis=0), np.arange(path.shape[2])]
-        name, factor = _score_name(estimator)
+        scoring, sign, name = known.get("scoring"), 1.0, "score"
+        if scoring is None or criterion_of(known):
+            sign, name = -1.0, "mean loss" if scoring is None else scoring.upper()
+        elif isinstance(scoring, str):
+            name = scoring.replace("_", " ")
+        within = sizes[mean >= mean.max() - error[mean.argmax()]]
         return cls(
             coef_path=path,
-            scores=factor * scores[:, kept],
+            scores=sign * scores[:, shown],
             n_nonzero_coefs=chosen,
-            sizes=sizes[kept],
-            one_se=int(sizes[mean >= mean[best] - spread[best]].min()) if len(scores) > 1 else None,
+            sizes=sizes[shown],
+            one_se=int(within.min()) if len(scores) > 1 else None,
             feature_names=[f"x{j}" if names is None else str(names[j]) for j in estimator.path_features_],
             score_name=name,
         ).plot(ax, n_labels=n_labels)
@@ -127,9 +129,9 @@ class PathDisplay:
         n_labels : int
             Features named in the figure.
         """
-        path, scores = np.asarray(self.coef_path), np.asarray(self.scores)
+        path, (mean, error) = np.asarray(self.coef_path), _mean_and_error(self.scores)
         names = [f"x{j}" for j in range(path.shape[1])] if self.feature_names is None else self.feature_names
-        sizes = np.arange(1, scores.shape[1] + 1) if self.sizes is None else np.asarray(self.sizes)
+        sizes = np.arange(1, len(mean) + 1) if self.sizes is None else np.asarray(self.sizes)
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -138,8 +140,8 @@ class PathDisplay:
             raise ValueError(f"ax must be two Axes, got {short_repr(ax)}")
         self.axes_, self.figure_, self.lines_ = np.asarray(ax), ax[0].figure, []
         (top, bottom), place = ax, int(np.argmin(np.abs(sizes - self.n_nonzero_coefs)))
-        size = np.abs(path[min(place, len(path) - 1)]) if len(path) else np.zeros(path.shape[1])
-        named = [j for j in np.argsort(-size, kind="stable")[:n_labels].tolist() if size[j] > 0]
+        largest = np.abs(path[min(place, len(path) - 1)]) if len(path) else np.zeros(path.shape[1])
+        named = [j for j in np.argsort(-largest, kind="stable")[:n_labels].tolist() if largest[j] > 0]
         for j, values in enumerate(path.T):
             look = {"marker": ".", "zorder": 3} if j in named else {"color": "0.75", "linewidth": 0.7}
             self.lines_ += top.plot(sizes[: len(path)], np.where(values != 0, values, np.nan), **look)
@@ -147,30 +149,17 @@ class PathDisplay:
         for text, j in zip(legend.get_texts(), named):
             write(text, names[j])
         top.set_ylabel("coefficient × standard deviation")
-        mean, error = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))
         (self.mean_line_,) = bottom.plot(sizes, mean, marker=".")
         bottom.fill_between(sizes, mean - error, mean + error, alpha=0.2, linewidth=0)
         within = "" if self.one_se is None else f", within one standard error: {self.one_se}"
         bottom.set_title(f"chosen: {self.n_nonzero_coefs}{within}", fontsize="medium")
         write(bottom.set_ylabel(""), self.score_name)
         bottom.set_xlabel("number of non-zero coefficients")
-        look = {"color": "0.35", "linestyle": "--", "linewidth": 1}
-        self.choice_lines_ = [part.axvline(sizes[place], **look) for part in ax]
+        self.choice_lines_ = [part.axvline(sizes[place], color="0.35", linestyle="--") for part in ax]
         return self
 
 
-def _score_name(estimator: Any) -> tuple[str, float]:
-    """What is drawn of the scores, in its own units, and the factor that makes it of them."""
-    parameters = estimator.get_params(deep=False)
-    scoring = parameters.get("scoring")
-    if criterion_of(parameters):
-        return scoring.upper(), -1.0
-    if isinstance(scoring, str):
-        loss = scoring.startswith("neg_")
-        return scoring.removeprefix("neg_").replace("_", " "), -1.0 if loss else 1.0
-    if scoring is not None:
-        return "score", 1.0
-    if "loss" not in parameters:
-        return "mean squared error", -1.0
-    squared = as_loss(parameters["loss"]).quadratic
-    return ("mean squared error", -2.0) if squared else (f"mean {parameters['loss']} loss", -1.0)
+def _mean_and_error(scores: Floats) -> tuple[Floats, Floats]:
+    """Mean over the folds and its standard error."""
+    scores = np.asarray(scores)
+    return scores.mean(axis=0), scores.std(axis=0) / np.sqrt(max(1, len(scores) - 1))

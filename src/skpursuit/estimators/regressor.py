@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn.utils import Tags
 from sklearn.utils.validation import column_or_1d
 
 from skpursuit.estimators.base import CheckedSamples, PursuitBase, PursuitParameters, Subproblems
@@ -26,23 +27,23 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
     loss: str | Loss
     shared_support: bool
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any) -> CheckedSamples:
+    def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
         samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         if as_loss(self.loss).nonnegative_targets and samples.y.ndim == 2 and samples.y.shape[1] == 1:
             return samples._replace(y=column_or_1d(samples.y, warn=True))
         return samples
 
-    def _subproblems(self, y: Any, **changes: Any) -> Subproblems:
+    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
         joint = y.ndim == 1 or self.shared_support
         return Subproblems(FitConfig.from_estimator(self, **changes), [y] if joint else list(y.T), joint)
 
     @lazy_on_dask
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: object) -> Floats:
         """Predict the targets, shape (n_samples,) or (n_samples, n_targets)."""
         return as_loss(self.loss).mean(self._decision(X))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         try:
             tags.target_tags.positive_only = as_loss(self.loss).nonnegative_targets
@@ -154,9 +155,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         told.
     scoring : str or callable, optional
         "aic", "bic" or "ebic": an information criterion of one run on all samples chooses, without folds.
-        Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that judges each number on the
-        folds. It is given the test rows of X and an estimator fitted to the others, and the weights of the
-        test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
+        Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that evaluates each number on
+        the folds. It is given the test rows of X and an estimator fitted to the others, and the weights of
+        the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept : bool
         Whether to fit an intercept, which is never penalised.
     scale : {"auto", "column", "none"}

@@ -61,24 +61,21 @@ class ShiftedLoss(Loss):
 
 
 def optimal_intercept(
-    loss: Loss, y: Any, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0
+    loss: Loss, y: Floats, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0
 ) -> Any:
-    """The b (one per target) that minimises the sum of weighted losses at z + b."""
+    """The b (one per target) that minimises the sum of weighted losses at z + b.
+
+    It is found by `minimize_convex_1d` in a bracket that is opened from `start`. Where predictions have the
+    units of y, its first end is beyond every target.
+    """
     y = np.asarray(y, dtype=np.float64)
     z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
-    if y.ndim == 1:
-        return _constant(loss, y, weights, z, float(start))
-    every = range(y.shape[1])
-    return np.array(
-        [_constant(loss.for_target(t), y[:, t], weights, z[:, t], float(start[t])) for t in every]
-    )
-
-
-def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: float) -> float:
-    """The best constant of one target, by `minimize_convex_1d` in a bracket that is opened from `start`.
-
-    Where predictions have the units of y, its first end is beyond every target.
-    """
+    if y.ndim == 2:
+        targets = zip(y.T, z.T, start)
+        found = [
+            optimal_intercept(loss.for_target(t), one[0], weights, *one[1:]) for t, one in enumerate(targets)
+        ]
+        return np.array(found)
     w = np.ones(len(y)) if weights is None else weights
 
     def slopes(t: float) -> tuple[float, float]:
@@ -86,9 +83,9 @@ def _constant(loss: Loss, y: Floats, weights: Floats | None, z: Floats, start: f
         return way * float(w @ loss.residual(y, z + b)), float(w @ loss.curvature(y, z + b))
 
     slope = w * loss.residual(y, z + start)
-    way, rounding = -np.sign(slope.sum()), 1e-16 * float(np.abs(slope).sum())
+    way, rounding = float(-np.sign(slope.sum())), 1e-16 * float(np.abs(slope).sum())
     limit = float(np.abs(y - z - start).max()) if loss.predicts_targets else 1.0
     farthest = MAX_BRACKET * limit
     while limit < farthest and slopes(limit)[0] < -rounding:
         limit *= 2.0
-    return start + float(way) * minimize_convex_1d(slopes, limit, rounding)
+    return float(start) + way * minimize_convex_1d(slopes, limit, rounding)

@@ -37,7 +37,7 @@ class StandardizedData:
     """
 
     design: Design
-    y: Any
+    y: Floats
     loss: Loss
     weights: Floats | None
     centre: Floats
@@ -58,21 +58,17 @@ class StandardizedData:
         """Columns of X in order of selection, their coefficients, and the intercept."""
         real = np.asarray(state.support) < len(self.centre)
         columns, constant = state.support[real], state.coef[~real]
-        coef = state.coef[real] / self._per_row(columns, state.coef)
+        coef = (state.coef[real].T / self.scale[columns]).T
         intercept = self.offset - self.centre[columns] @ coef + constant.sum(axis=0)
         if isinstance(self.loss, ShiftedLoss):
-            shifted = self.loss
-            intercept += optimal_intercept(shifted.loss, self.y, self.weights, state.z, shifted.shift)
+            loss, shift = self.loss.loss, self.loss.shift
+            intercept += optimal_intercept(loss, self.y, self.weights, state.z, shift)
         return columns, coef, intercept
-
-    def _per_row(self, columns: Indices, coef: Floats) -> Floats:
-        scale = self.scale[columns]
-        return scale if coef.ndim == 1 else scale[:, None]
 
 
 def standardize(
     base: Design,
-    y: Any,
+    y: Floats,
     loss: Loss = SQUARED,
     weights: Floats | None = None,
     fit_intercept: bool = True,
@@ -97,7 +93,9 @@ def standardize(
         offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or scales)
         view = base if plain else base.with_view(base.view.compose(centre=centre, scale=factors))
-        y = centred_targets(np.asarray(y, dtype=np.float64), offset)
+        y = np.asarray(y, dtype=np.float64) - offset
+        tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)  # a constant target is one of zeros
+        y = np.where(np.abs(y).max(axis=0) > tiny, y, 0.0)
         return StandardizedData(view, y, loss, weights, centre, factors, offset)
     view = base.with_view(base.view.compose(centre=centre, scale=factors)) if scales else base
     if has_column:
@@ -109,7 +107,7 @@ def standardize(
 
 
 def codes_of_run(
-    base: Design, y: Any, loss: Loss, weights: Floats | None, solver: Solver, selector: str | Selector
+    base: Design, y: Floats, loss: Loss, weights: Floats | None, solver: Solver, selector: str | Selector
 ) -> bool | None:
     """Whether a run on X on disk will make codes, and with a second byte; None: it makes none."""
     if not base.on_disk:
@@ -118,17 +116,8 @@ def codes_of_run(
     return as_selector(selector).encodes(base, expect)
 
 
-def centred_targets(y: Floats, offset: Any) -> Floats:
-    """Targets less their means; those that are constant to working precision become 0."""
-    rest = y - offset
-    tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)
-    return np.where(np.abs(rest).max(axis=0) > tiny, rest, 0.0)
-
-
 def column_scale(survey: Survey, centre: Floats, scale: str) -> Floats:
     """What divides the columns: their spreads ("column"), the root mean square of these ("one"), or ones.
-
-    "auto" is "one" for a sparse X, else "column".
 
     Rare words are not as good as common ones, so sparse columns get one number. Columns that are constant are
     divided by 1.

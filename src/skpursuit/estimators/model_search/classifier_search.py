@@ -1,4 +1,4 @@
-"""The contest of classifiers: greedy models with a ridge and boosted ones, on all folds in lock-step.
+"""The search over classifiers: greedy models with a ridge and boosted ones, on all folds together.
 
 At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
 a few Newton steps from the last model fit all coefficients (`fit/newton.py`; by conjugate gradients
@@ -26,21 +26,23 @@ from scipy.sparse import issparse
 from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.linear_fit import LinearFit, average_fits
 from skpursuit.estimators.model_search.search import (
-    MOST_COLUMNS,
+    BOOST_WORK,
+    MAX_PATH_SIZE,
+    TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
     HeldOutLoss,
     ScaledData,
-    best_columns,
     early_stopped_path,
-    expect_path_work,
-    growing_sizes,
     search_ridges,
+    size_schedule,
+    top_columns,
 )
 from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.progress import current_monitor
 
 CLASS_RIDGES, SMALLER, LARGER = 0.1, (0.01, 1e-3, 1e-4), (1.0,)
 CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO = 10, 1.4
@@ -48,10 +50,8 @@ NEWTON_STEPS, NULL_STEPS = 3, 20  # of a model at each size, and of the model wi
 NEWTON_TOL = 1e-4
 MAX_DIRECT_COLUMNS = 125  # dense coefficients up to which Newton's equations are solved directly
 CLASS_SHRINKAGE, MAX_BOOST_STEPS = 0.2, 1000
-WORKING_SET_SIZE = (
-    64  # columns of each model with the largest gradients, among which boosting goes on for a while
-)
-AGAIN = 8  # all columns are looked at again after this share of the steps so far
+WORKING_SET_SIZE = 64  # columns of each model with the largest gradients, among which boosting goes on
+AGAIN = 8  # until all columns are looked at again, after this share of the steps so far
 BOOST_RECORDS = np.unique(np.geomspace(1, MAX_BOOST_STEPS, 35).astype(int)).tolist()
 BOOST_RISE_SE = 2.0  # standard errors by which their loss must have risen: it may fall a second time
 MAX_BOOST_ENTRIES = 2e7  # entries of X times folds
@@ -61,7 +61,7 @@ BOOST_TOL = 0.025  # share of the largest step: boosting ends once all steps are
 class FoldClassifier:
     """A model of one problem on the training rows of one fold; predictions z (n, m) are of all rows."""
 
-    def __init__(self, loss: Loss, y: Any, outputs: int, weights: Floats, fit_intercept: bool) -> None:
+    def __init__(self, loss: Loss, y: Floats, outputs: int, weights: Floats, fit_intercept: bool) -> None:
         self.samples, self.weights = SampleLosses(y, loss, weights), weights
         self.fit_intercept = fit_intercept
         each = range(0 if loss.couples_targets else outputs)
@@ -72,10 +72,6 @@ class FoldClassifier:
         self.z: Floats = np.zeros((len(weights), outputs))
         if fit_intercept:
             self.fit(np.ones((1, len(weights))), 0.0, NULL_STEPS)
-
-    def losses(self) -> Floats:
-        """Loss of each row, summed over outputs."""
-        return self.samples.loss.value(self.samples.y, self.z).reshape(len(self.z), -1).sum(axis=1)
 
     def add(self, new: Indices) -> None:
         """Columns join the support, with coefficients of zero."""
@@ -101,14 +97,14 @@ ScaledFit = tuple[Indices, Floats, Floats]  # columns, their coefficients and th
 Models = list[list[FoldClassifier]]  # for each fold one of every problem
 
 
-class ClassArena(CandidateSearch):
-    """Judges classifiers on the folds by their loss, with at most `most` columns.
+class ClassifierSearch(CandidateSearch):
+    """Evaluates classifiers on the folds by their loss, with at most `most` columns.
 
     Targets are labels -1 and +1, (n,) or (n, m), or class numbers of a loss that couples its outputs.
     """
 
     def __init__(
-        self, data: ScaledData, loss: Loss, targets: list[Any], folds: Folds, most: int | None
+        self, data: ScaledData, loss: Loss, targets: list[Floats], folds: Folds, most: int | None
     ) -> None:
         self.data, self.loss, self.folds = data, loss, folds
         shapes = [loss.prediction_shape(y) for y in targets]
@@ -116,28 +112,26 @@ class ClassArena(CandidateSearch):
         self.outputs = [int(np.prod(shape)) for shape in shapes]
         self.targets = [y[:, None] if vector else y for y, vector in zip(targets, self.vectors)]
         self.rows, d = data.lines(), data.X.shape[1]
-        self.max_size = min(d, MOST_COLUMNS, int(2 * folds.n_effective)) if most is None else min(d, most)
+        self.max_size = min(d, MAX_PATH_SIZE, int(2 * folds.n_effective)) if most is None else min(d, most)
         self.is_default_max = most is None and self.max_size < d
         small = not issparse(self.rows) and data.X.size * folds.shape[0] <= MAX_BOOST_ENTRIES
         self.boosts = small and max(self.outputs) == 1
         self.begun = self._begun(folds)
 
     def null_model(self) -> HeldOutLoss:
-        """The best constants."""
-        return self._judged(self.begun)
+        return self._evaluate(self.begun)
 
     def fold_fits(self, model: list[list[ScaledFit]]) -> list[list[LinearFit]]:
-        """For each fold the models of all problems, in terms of X as it was given."""
         return [
             [self.data.original(*fit, vector) for fit, vector in zip(fits, self.vectors)] for fits in model
         ]
 
-    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
-        """The boosted path, and those of some ridges; `ridges` is "auto" or a list of those to try."""
+    def candidate_paths(self, ridges: str | list[float]) -> Iterator[list[Candidate]]:
+        """The boosted path, and those of some ridges."""
         many = 4 if isinstance(ridges, str) else len(ridges)
-        expect_path_work(*(["boost"] if self.boosts else []), *["greedy"] * many)
+        current_monitor().set_total(TYPICAL_SIZES * (many + BOOST_WORK * self.boosts))
         if self.boosts:
-            found = ((step, self._judged(models)) for step, models in self._boosted(self._started()))
+            found = ((step, self._evaluate(models)) for step, models in self._boosted(self._started()))
             yield early_stopped_path(self, "boost", 0.0, found, turned=BOOST_RISE_SE)
         if isinstance(ridges, str):
             yield from search_ridges(self._path, CLASS_RIDGES, SMALLER, LARGER)
@@ -145,24 +139,22 @@ class ClassArena(CandidateSearch):
             yield from map(self._path, ridges)
 
     def _path(self, ridge: float) -> list[Candidate]:
-        models = ((size, self._judged(models)) for size, models in self._grown(self._started(), ridge))
+        models = ((size, self._evaluate(models)) for size, models in self._grown(self._started(), ridge))
         return early_stopped_path(self, "greedy", ridge, models)
 
     def averaged_with(
         self, models: Iterable[list[list[ScaledFit]]], other: list[list[ScaledFit]]
     ) -> Iterator[HeldOutLoss]:
-        """The means of each model with the other one."""
         found = self._started()
         for model in models:
             for growth, *pairs in zip(found, model, other):
                 for one, *fits in zip(growth, *pairs):
                     one.columns, one.coef, one.intercept = average_fits([LinearFit(*fit) for fit in fits])[:3]
                     one.z = self.rows[one.columns].T @ one.coef + one.intercept
-            yield self._judged(found)
+            yield self._evaluate(found)
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
-        """The models of a path, fitted on all rows by the same schedule."""
-        whole = self._begun(self.folds.all_rows())
+        whole = self._begun(Folds.of_all_rows(self.folds.weights))
         boosted = path[0].family == "boost"
         found = self._boosted(whole, ends=False) if boosted else self._grown(whole, path[0].ridge)
         return [self.fold_fits(_fitted(models))[0] for _, (_, models) in zip(path, found)]
@@ -179,7 +171,7 @@ class ClassArena(CandidateSearch):
 
     def _grown(self, models: Models, ridge: float) -> Iterator[tuple[int, Models]]:
         every = [model for each in models for model in each]
-        for size in growing_sizes(self.max_size, CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO):
+        for size in size_schedule(self.max_size, CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO):
             self._add(every, size)
             for model in every:
                 model.fit(self.rows, ridge)
@@ -192,7 +184,7 @@ class ClassArena(CandidateSearch):
         for model, part in zip(every, np.split(slopes, edges, axis=1)):
             score = np.abs(part[:, 0]) if part.shape[1] == 1 else np.sqrt((part**2).sum(axis=1))
             score[model.columns] = -1.0
-            model.add(best_columns(score, size - len(model.columns)))
+            model.add(top_columns(score, size - len(model.columns)))
 
     def _products(self, r: Floats) -> Floats:
         """Products of all columns with r."""
@@ -236,9 +228,13 @@ class ClassArena(CandidateSearch):
                 if ends and np.abs(change).max() <= BOOST_TOL * steepest:
                     return
 
-    def _judged(self, models: Models) -> HeldOutLoss:
-        losses = np.array([sum(model.losses() for model in each) for each in models])
-        weighted = (losses * self.folds.test).T
+    def _evaluate(self, models: Models) -> HeldOutLoss:
+        """The models with the losses on their test rows, summed over problems and outputs."""
+        value = self.loss.value
+        losses = [
+            sum(value(m.samples.y, m.z).reshape(len(m.z), -1).sum(axis=1) for m in each) for each in models
+        ]
+        weighted = (np.array(losses) * self.folds.test).T
         rows = self.folds.mean_row_losses(weighted[self.folds.sampled_rows])
         return HeldOutLoss(_fitted(models), weighted.sum(axis=0), lambda: rows)
 

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import diags_array, issparse
+from scipy.sparse import diags_array, hstack, issparse
 
 from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.model_search.search import BLOCK_ENTRIES, ScaledData
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import MOMENT_BLOCK, MOMENT_ROWS
 
-MOST_GRAM = 4e7  # entries of all Gram matrices together
+MAX_GRAM_ENTRIES = 4e7  # entries of all Gram matrices together
 MAX_GRAM_WIDTH = 600  # columns up to which Gram matrices pay though there are fewer rows
-SCALED_ROWS = 8192  # rows that are scaled at a time
 PREFETCH_COLUMNS = 16  # Gram columns of the best scores, made together with one that is missing
 CACHE_BYTES = 2**28  # Gram columns of wide X
 FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
@@ -34,7 +34,8 @@ class FoldLeastSquares(ABC):
     """What is known of each fold: weight, means, products of the centred columns with y and their squares.
 
     Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
-    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant.
+    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant: their norms are
+    at most `noise`.
     """
 
     entries_read: int = 0
@@ -47,6 +48,7 @@ class FoldLeastSquares(ABC):
     xy: Floats
     squares: Floats
     yy: Floats
+    noise: Floats
 
     def _centre(self, sum_x: Floats, sum_y: Floats, xy: Floats, squares: Floats, yy: Floats) -> None:
         """Set the attributes from sums over training rows."""
@@ -57,7 +59,8 @@ class FoldLeastSquares(ABC):
         self.xy = xy - sum_x[:, :, None] * self.mean_y[:, None, :]
         self.squares = squares - sum_x * self.mean_x
         self.yy = np.maximum(yy - (sum_y * self.mean_y).sum(axis=1), 0.0)
-        constant = self.squares <= 1e-10 * np.maximum(squares, self.weight[:, None] * 1e-6)
+        self.noise = np.sqrt(self.weight / self.folds.shape[1])[:, None] * self.data.noise
+        constant = self.squares <= np.maximum(1e-10 * squares, self.noise**2)
         self.squares[constant] = 1.0
         self.xy[constant] = 0.0
         self.is_constant = constant
@@ -85,9 +88,9 @@ class FoldLeastSquares(ABC):
         squares = (self._residuals(support, coef, rows) ** 2).sum(axis=2)
         return 0.5 * self.folds.mean_row_losses(squares * self.folds.test.T[rows])
 
-    @abstractmethod
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         """The scaled columns `used` of some rows times a table."""
+        return self.data.predict(rows, used, table)
 
     @abstractmethod
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
@@ -145,8 +148,8 @@ class GramLeastSquares(FoldLeastSquares):
         yy = np.trace(train[:, y, y], axis1=1, axis2=2)
         squares = np.diagonal(train[:, x, x], axis1=1, axis2=2)
         self._centre(train[:, x, -1], train[:, y, -1], train[:, x, y], squares, yy)
-        means = np.einsum("fi,fj->fij", train[:, x, -1], self.mean_x)
-        self.gram = np.ascontiguousarray(train[:, x, x]) - means
+        self.gram = train[:, x, -1:] * self.mean_x[:, None, :]
+        np.subtract(train[:, x, x], self.gram, out=self.gram)
 
     def _train_moments(self) -> tuple[Floats, Floats]:
         """Moments of all rows, and of the training rows: the difference where they are all but the test."""
@@ -169,28 +172,21 @@ class GramLeastSquares(FoldLeastSquares):
         self.entries_read += len(rows) * X.shape[1]
         size = X.shape[1] + y.shape[1] + 1
         if issparse(X):
-            return self._sparse_moments(rows, weights[rows])
-        total = np.zeros((size, size))
+            rest = np.column_stack([y[rows], np.ones(len(rows))])
+            sparse = hstack([self.data.block(rows), rest], "csc")
+            return (sparse.T @ (diags_array(weights[rows]) @ sparse)).toarray()
+        total, step = np.zeros((size, size)), max(MOMENT_ROWS, MOMENT_BLOCK // size)
         equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
-        for start in range(0, len(rows), SCALED_ROWS):
-            some = rows[start : start + SCALED_ROWS]
-            block = np.empty((len(some), size))
-            block[:, : X.shape[1]] = self.data.block(some)
+        buffer = np.empty((min(step, len(rows)), size))  # stays in the cache
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            block = buffer[: len(some)]
+            self.data.block(some, block[:, : X.shape[1]])
             block[:, X.shape[1] : -1], block[:, -1] = y[some], 1.0
             if not equal:
                 block *= np.sqrt(weights[some])[:, None]
             total += block.T @ block
         return total * weights[rows[0]] if equal else total
-
-    def _sparse_moments(self, rows: Indices, weights: Floats) -> Floats:
-        block, d = self.data.block(rows), self.data.X.shape[1]
-        rest = np.column_stack([self.data.y[rows], np.ones(len(rows))])
-        cross = block.T @ (weights[:, None] * rest)
-        total = np.empty((d + rest.shape[1],) * 2)
-        total[:d, :d] = (block.T @ (diags_array(weights) @ block)).toarray()
-        total[:d, d:], total[d:, :d] = cross, cross.T
-        total[d:, d:] = rest.T @ (weights[:, None] * rest)
-        return total
 
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         return self.gram[np.arange(len(atoms)), atoms]
@@ -211,11 +207,8 @@ class GramLeastSquares(FoldLeastSquares):
         form = np.concatenate([coef, np.broadcast_to(minus, (n_folds, m, m)), intercepts], axis=1)
         return 0.5 * np.maximum((form * (_blocks(self.test_moments, places) @ form)).sum(axis=(1, 2)), 0.0)
 
-    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
-        return self.data.predict(rows, used, table)
-
     def all_rows(self) -> GramLeastSquares:
-        return GramLeastSquares(self.data, self.folds.all_rows(), self.total)
+        return GramLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.total)
 
 
 def _blocks(matrices: Floats, places: Indices) -> Floats:
@@ -240,7 +233,7 @@ class ColumnLeastSquares(FoldLeastSquares):
             squares = np.hstack([train @ X[:, some] ** 2 for some in column_blocks(*X.shape)])
         self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
         self.sum_x = sum_x
-        self._kept: dict[int, Floats] = {}
+        self._cache: dict[int, Floats] = {}
         room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
         self._room = room if room >= 2 * PREFETCH_COLUMNS and X.shape[0] >= FEW_ROWS else 0
         held = float(np.count_nonzero(folds.test)) * X.shape[1]
@@ -250,30 +243,28 @@ class ColumnLeastSquares(FoldLeastSquares):
             self._tests = [(rows, X[rows]) for rows in tests]
 
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
-        missing = sorted(set(atoms.tolist()) - self._kept.keys())
-        room = min(self._room, self.shape[1]) - len(self._kept) - len(missing)
+        missing = sorted(set(atoms.tolist()) - self._cache.keys())
+        room = min(self._room, self.shape[1]) - len(self._cache) - len(missing)
         if missing and room < 0:  # each fold its own column
-            self.entries_read += self.X.size
-            lines = self.X[:, atoms]
-            lines = (lines.toarray() if issparse(lines) else lines).T
-            found = np.asarray((self.folds.train * lines) @ self.X)
-            for f, j in enumerate(atoms):
-                found[f] -= self.mean_x[f, j] * self.sum_x[f]
+            found = np.asarray((self.folds.train * self._lines(atoms)) @ self.X)
+            found -= self.mean_x[np.arange(len(atoms)), atoms, None] * self.sum_x
             return found
-        if (
-            missing and scores is not None and room >= PREFETCH_COLUMNS
-        ):  # in one pass with those likely to come next
+        if missing and scores is not None and room >= PREFETCH_COLUMNS:  # with those likely to come next
             best = scores.max(axis=0)
-            best[[*missing, *self._kept]] = -1.0
+            best[[*missing, *self._cache]] = -1.0
             missing += np.argpartition(best, -PREFETCH_COLUMNS)[-PREFETCH_COLUMNS:].tolist()
         if missing:
-            self._kept.update(self._make(np.array(missing)))
-        return np.array([self._kept[j][f] for f, j in enumerate(atoms.tolist())])
+            self._cache.update(self._make(np.array(missing)))
+        return np.array([self._cache[j][f] for f, j in enumerate(atoms.tolist())])
+
+    def _lines(self, atoms: Indices) -> Floats:
+        """Columns as the rows of an array, for products with all others."""
+        self.entries_read += self.X.size
+        found = self.X[:, atoms]
+        return np.asarray(found.toarray() if issparse(found) else found).T
 
     def _make(self, atoms: Indices) -> dict[int, Floats]:
-        self.entries_read += self.X.size
-        lines = self.X[:, atoms]
-        lines = (lines.toarray() if issparse(lines) else lines).T
+        lines = self._lines(atoms)
         if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
             found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
             for f, (rows, X) in enumerate(self._tests):
@@ -291,10 +282,8 @@ class ColumnLeastSquares(FoldLeastSquares):
         for f, s in enumerate(support):
             part = self.X[:, s]
             weights = self.folds.train[f]
-            if issparse(part):
-                gram = (part.T @ (diags_array(weights) @ part)).toarray()
-            else:
-                gram = part.T @ (weights[:, None] * part)
+            gram = part.T @ (diags_array(weights) @ part if issparse(part) else weights[:, None] * part)
+            gram = gram.toarray() if issparse(gram) else gram
             found.append(gram - np.outer(self.sum_x[f, s], self.mean_x[f, s]))
         return np.array(found)
 
@@ -315,15 +304,12 @@ class ColumnLeastSquares(FoldLeastSquares):
         return 0.5 * (squares * self.folds.test.T).sum(axis=0)
 
     def all_rows(self) -> ColumnLeastSquares:
-        return ColumnLeastSquares(self.data, self.folds.all_rows(), self.X)
+        return ColumnLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.X)
 
 
 def fold_least_squares(data: ScaledData, folds: Folds) -> FoldLeastSquares:
     """Gram matrices where they are small or X is tall, else Gram columns."""
     n, d = data.X.shape
-    small = 2 * folds.shape[0] * d**2 <= MOST_GRAM
-    return (
-        GramLeastSquares(data, folds)
-        if small and d <= max(n, MAX_GRAM_WIDTH)
-        else ColumnLeastSquares(data, folds)
-    )
+    if 2 * folds.shape[0] * d**2 <= MAX_GRAM_ENTRIES and d <= max(n, MAX_GRAM_WIDTH):
+        return GramLeastSquares(data, folds)
+    return ColumnLeastSquares(data, folds)

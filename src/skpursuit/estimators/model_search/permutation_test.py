@@ -2,10 +2,10 @@
 
 The held-out loss of the best of many models is smaller than that of a constant by luck alone, the more so the
 fewer the rows. So the residuals of the constant are dealt out to the rows anew, many times, and two numbers
-tell how much X has to say about them. The largest product of a column with the residuals is large where few
+say how much X has to say about them. The largest product of a column with the residuals is large where few
 columns matter. The leave-one-out error of ridge regression, for the best of some ridges, is small where many
-columns do, or several only together. The share of deals that look as related as the data is the chance to see
-such a relation where there is none, at any number of rows, columns and classes.
+columns do, or several only together. The share of permutations that look as related as the data is the
+chance to see such a relation where there is none, at any number of rows, columns and classes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def permutation_p_value(data: ScaledData, residuals: Floats, rows: slice) -> flo
     r = np.clip(r, -most, most)
     rng, lines = np.random.default_rng(0), np.arange(len(residuals))[rows]
     signs = rng.choice([-1.0, 1.0], (N_PERMUTATIONS, len(r), 1))
-    deals = [rng.permutation(r) if data.fit_intercept else r * sign for sign in signs]
-    table = np.stack([r, *deals], axis=1).reshape(len(r), -1)  # (n, deals * m)
+    permutations = [rng.permutation(r) if data.fit_intercept else r * sign for sign in signs]
+    table = np.stack([r, *permutations], axis=1).reshape(len(r), -1)  # (n, permutations * m)
     X = data.block(lines)
     columns, largest = X.T.tocsr() if issparse(X) else X.T, np.zeros(table.shape[1])
     for some in column_blocks(table.shape[1], X.shape[1]):
@@ -44,7 +44,7 @@ def permutation_p_value(data: ScaledData, residuals: Floats, rows: slice) -> flo
     if not issparse(X) and min(X.shape) <= MAX_RIDGE_RANK:
         evidence.append(-_left_out_error(X, table, data.fit_intercept))
     ranks = [np.count_nonzero(line >= line[:, None], axis=1) for line in evidence]
-    best = np.min(ranks, axis=0)  # a deal has the better rank of both, as the data have
+    best = np.min(ranks, axis=0)  # a permutation has the better rank of both, as the data have
     return float(np.mean(best <= best[0]))
 
 
@@ -61,8 +61,8 @@ def _left_out_error(X: Floats, table: Floats, fit_intercept: bool) -> Floats:
     values, basis = values[real], basis[:, real]
     coef, errors, typical = basis.T @ table, [], values.sum() / max(1, len(values))
     for ridge in LOO_RIDGES:
-        kept = values / (values + ridge * typical)
-        left = np.maximum(1 - basis**2 @ kept - fit_intercept / n, 1e-6)
-        wrong = (table - basis @ (kept[:, None] * coef)) / left[:, None]
+        shrunk = values / (values + ridge * typical)
+        left = np.maximum(1 - basis**2 @ shrunk - fit_intercept / n, 1e-6)
+        wrong = (table - basis @ (shrunk[:, None] * coef)) / left[:, None]
         errors.append((wrong**2).sum(axis=0).reshape(N_PERMUTATIONS + 1, -1).sum(axis=1))
     return np.min(errors, axis=0)

@@ -1,8 +1,8 @@
 """Models of several families compete on the same folds, and one is chosen.
 
 A path of models, from small to large, is followed until its held-out loss has clearly turned. The smallest
-mean loss alone is a poor judge of different families: where a signal is weak it favours small greedy models
-by luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
+mean loss alone is a poor criterion between families: where a signal is weak it favours small greedy models by
+luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
 neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
 in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
 Whether there is anything to predict is for `permutation_test.py` to say.
@@ -33,18 +33,17 @@ PATH_PATIENCE = 8  # sizes without a new best before a path may end
 RISE_SE = 1.0  # standard errors by which the loss must have risen by then
 FAMILY_T = 1.5  # t from which the boosted model, or that with few columns, is taken alone
 ONE_SE = 1.0  # standard errors that `selection="one_se"` gives away
-MOST_COLUMNS = 2000  # of a model, unless more are asked for
+MAX_PATH_SIZE = 2000  # of a model, unless more are asked for
 BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
-#: For estimates of the time left: models of a usual path, and what they cost, by family.
-TYPICAL_WORK = {"boost": (35, 3.0)}
-DEFAULT_WORK = (17, 1.0)
+TYPICAL_SIZES, BOOST_WORK = 17, 6  # models of a usual path, and paths that take as long as a boosted one
 
 
 class ScaledData(NamedTuple):
     """X, targets (n, m), and what is subtracted from the columns of X and divides them.
 
-    `offset` (m,) was subtracted from the targets.
+    `offset` (m,) was subtracted from the targets. `noise` is the norm below which a scaled column is only
+    rounding of its mean.
     """
 
     X: Any
@@ -53,9 +52,10 @@ class ScaledData(NamedTuple):
     scale: Floats
     fit_intercept: bool
     offset: Floats
+    noise: Floats
 
     @classmethod
-    def of(cls, samples: CheckedSamples, y: Any, scale: str, fit_intercept: bool) -> Self:
+    def of(cls, samples: CheckedSamples, y: Floats, scale: str, fit_intercept: bool) -> Self:
         """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
 
         A large sparse X is not centred, because it would not be sparse any more; each fold does it in
@@ -67,13 +67,14 @@ class ScaledData(NamedTuple):
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
         centre = 0.0 * data.centre if issparse(X) else data.centre
-        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset)
+        noise = data.design.noise_floor(np.arange(X.shape[1]))
+        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset, noise)
 
-    def block(self, rows: Indices | slice = slice(None)) -> Any:
-        """Some rows of X as the models see it; a sparse X stays sparse and is not centred."""
+    def block(self, rows: Indices | slice = slice(None), out: Floats | None = None) -> Any:
+        """Some rows of X as the models see it, into `out`; a sparse X stays sparse and is not centred."""
         if issparse(self.X):
             return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
-        found = self.X[rows] - self.centre
+        found = np.subtract(self.X[rows], self.centre, out=out)
         found /= self.scale
         return found
 
@@ -100,7 +101,7 @@ class ScaledData(NamedTuple):
         return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
 
 
-def growing_sizes(most: int, single: int, growth: float) -> list[int]:
+def size_schedule(most: int, single: int, growth: float) -> list[int]:
     """1, 2, ..., `single`, then larger by a factor."""
     sizes = list(range(1, min(single, most) + 1))
     while sizes[-1] < most:
@@ -108,7 +109,7 @@ def growing_sizes(most: int, single: int, growth: float) -> list[int]:
     return sizes
 
 
-def best_columns(score: Floats, count: int) -> Indices:
+def top_columns(score: Floats, count: int) -> Indices:
     """The columns with the largest scores, in order of their number; the first of equals."""
     if count == 1:
         return np.array([score.argmax()])
@@ -126,7 +127,7 @@ class HeldOutLoss(NamedTuple):
 
 
 class CandidateSearch(ABC):
-    """What makes the models of families and judges them on the folds."""
+    """Makes the models of families and evaluates them on the folds."""
 
     folds: Folds
     max_size: int  # the largest number of columns that was tried
@@ -134,7 +135,7 @@ class CandidateSearch(ABC):
     entries_read: int = 0  # entries of X that were read
 
     @abstractmethod
-    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+    def candidate_paths(self, ridges: str | list[float]) -> Iterator[list[Candidate]]:
         """Paths of all families; `ridges` is "auto" or a list of those to try."""
 
     @abstractmethod
@@ -180,6 +181,13 @@ class Candidate:
         """What is compared: minus the mean score of a scorer, or the mean loss over the tests."""
         return self.held_out_loss if self.scores is None else -float(self.scores.mean())
 
+    @property
+    def fold_scores(self) -> Floats:
+        """Scores of a scorer, or minus the mean loss of each fold."""
+        if self.scores is not None:
+            return self.scores
+        return -self.evaluation.fold_losses / self.search.folds.test.sum(axis=1)
+
     @cached_property
     def rows(self) -> Floats:
         """Loss of each row by the models that did not see it."""
@@ -191,7 +199,7 @@ class Candidate:
         return self.search.n_features(self.evaluation.model)
 
     def t_statistic_against(self, other: Candidate) -> float:
-        """How many standard errors this is better than another: over rows, or folds where a scorer judges."""
+        """How many standard errors this is better than another: over rows, or folds with a scorer."""
         if self.scores is None or other.scores is None:
             better = other.held_out_loss - self.held_out_loss
             same = abs(better) <= SAME * abs(other.held_out_loss)
@@ -201,13 +209,6 @@ class Candidate:
             return 0.0
         error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
         return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
-
-
-def expect_path_work(*families: str) -> None:
-    """Tell the watch how much work the paths of some families are, about."""
-    current_monitor().set_total(
-        sum(models * cost for models, cost in (TYPICAL_WORK.get(f, DEFAULT_WORK) for f in families))
-    )
 
 
 def early_stopped_path(
@@ -222,11 +223,11 @@ def early_stopped_path(
     """The candidates of a path, up to where its loss has clearly turned."""
     path: list[Candidate] = []
     best, since, watch = None, 0, current_monitor()
-    for size, judged in models:
+    for size, evaluation in models:
         watch.set_message("{} models with ridge {:g}, size {}", family, ridge, size)
-        found = Candidate(arena, family, ridge, size, judged, config=config)
+        found = Candidate(arena, family, ridge, size, evaluation, config=config)
         path.append(found)
-        watch.advance_by(TYPICAL_WORK.get(family, DEFAULT_WORK)[1])
+        watch.advance_by(BOOST_WORK / 2 if family == "boost" else 1.0)
         if watch.out_of_time():
             break
         if best is None or found.compared_loss < best.compared_loss:
@@ -246,7 +247,9 @@ def best_candidate(candidates: Iterable[Candidate]) -> Candidate:
     return next(one for one, loss in zip(several, losses) if loss <= most)
 
 
-def search_ridges(paths: Any, start: float, down: Iterable[float], up: Iterable[float]) -> Iterator[list]:
+def search_ridges(
+    paths: Callable[[float], list[Candidate]], start: float, down: Iterable[float], up: Iterable[float]
+) -> Iterator[list[Candidate]]:
     """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones.
 
     `paths` makes the path of a ridge.
@@ -287,8 +290,8 @@ def average_families(paths: list[list[Candidate]]) -> list[Candidate]:
     models = few.search.averaged_with((one.evaluation.model for one in path), few.evaluation.model)
     parts = path, others[: others.index(few) + 1]
     return [
-        replace(one, family="mean", ridge=few.ridge, evaluation=judged, config=parts)
-        for one, judged in zip(path, models)
+        replace(one, family="mean", ridge=few.ridge, evaluation=evaluation, config=parts)
+        for one, evaluation in zip(path, models)
     ]
 
 

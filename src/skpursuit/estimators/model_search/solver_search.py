@@ -1,4 +1,4 @@
-"""The contest of solvers by name: each runs on every fold, for each ridge, and all its sizes compete.
+"""The search over solvers by name: each runs on every fold, for each ridge, and all its sizes compete.
 
 This is the plain way, for every solver and loss: a run on each fold, which passes through models of all
 sizes, and the loss of each on the rows that were held out. The runs of all folds go on side by side, some
@@ -27,7 +27,7 @@ from skpursuit.estimators.model_search.search import (
     HeldOutLoss,
     early_stopped_path,
 )
-from skpursuit.estimators.model_search.squared_search import SquaredArena, greedy
+from skpursuit.estimators.model_search.squared_search import SquaredSearch, greedy_path
 from skpursuit.estimators.shifted_loss import optimal_intercept
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
@@ -36,8 +36,8 @@ OMP_JITTER = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
 
 
-class SolverArena(CandidateSearch):
-    """Judges models of `fit_linear` on the folds by the loss they were fitted with.
+class SolverSearch(CandidateSearch):
+    """Evaluates models of `fit_linear` on the folds by the loss they were fitted with.
 
     There is a config for each solver that competes and a target for each problem. `limited` tells whether
     `most`, the largest number of columns, is a limit of ours. `grams` are Gram matrices of the folds, which
@@ -48,12 +48,12 @@ class SolverArena(CandidateSearch):
         self,
         base: Design,
         configs: Sequence[FitConfig],
-        targets: list[Any],
+        targets: list[Floats],
         folds: Folds,
         most: int,
         limited: bool,
         n_jobs: int | None,
-        grams: SquaredArena | None = None,
+        grams: SquaredSearch | None = None,
         patience: int = PATH_PATIENCE,
     ) -> None:
         self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
@@ -64,9 +64,7 @@ class SolverArena(CandidateSearch):
         """The models of one fold, so many sizes at a time, with the losses of its test rows."""
         base, train = self.base.for_run(private=True), self.folds.train[f]
         path = path_fits(config, base, self.targets, train, self.max_size)
-        sizes = (
-            [fit._replace(finish=None) for fit in fits] for fits in path
-        )  # which would hold on to states
+        sizes = ([fit._replace(finish=None) for fit in fits] for fits in path)  # it would hold on to states
         while models := list(islice(sizes, group)):
             yield list(zip(models, self._losses_of(base, models, f)))
 
@@ -79,7 +77,7 @@ class SolverArena(CandidateSearch):
                 line += self.configs[0].loss.value(y[rows], z).reshape(len(rows), -1).sum(axis=1)
         return losses
 
-    def _judged(self, folds: Iterable[tuple[list[LinearFit], Floats]]) -> HeldOutLoss:
+    def _evaluate(self, folds: Iterable[tuple[list[LinearFit], Floats]]) -> HeldOutLoss:
         """Models of all folds, with the losses of their test rows."""
         fits, losses = zip(*folds)
         sums, total = [], np.zeros(self.folds.shape[1])
@@ -90,27 +88,23 @@ class SolverArena(CandidateSearch):
         of_rows = self.folds.mean_row_losses(total[self.folds.sampled_rows, None])
         return HeldOutLoss(list(fits), np.array(sums), lambda: of_rows)
 
-    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
+    def candidate_paths(self, ridges: str | list[float]) -> Iterator[list[Candidate]]:
         """The path of every solver and ridge; "auto" is the ridge that the solver has by default."""
-        many = 1 if isinstance(ridges, str) else len(ridges)
-        current_monitor().set_total(len(self.configs) * many * self.max_size)
-        for config in self.configs:
-            for ridge in [config.ridge] if isinstance(ridges, str) else ridges:
-                yield self._path(replace(config, ridge=ridge))
-
-    def _path(self, config: FitConfig) -> list[Candidate]:
-        if self.grams is not None and isinstance(config.solver, str) and config.solver == "omp":
-            return self._path_of_grams(config, self.grams)
-        name = config.solver if isinstance(config.solver, str) else type(config.solver).__name__
-        models = self._models(config)
-        return early_stopped_path(self, name, config.ridge or 0.0, models, self.patience, config=config)
+        configs = self.configs
+        if not isinstance(ridges, str):
+            configs = [replace(config, ridge=ridge) for config in configs for ridge in ridges]
+        current_monitor().set_total(len(configs) * self.max_size)
+        for config in configs:
+            if self.grams is not None and config.name == "omp":
+                yield self._path_of_grams(config, self.grams)
+            else:
+                how = config.name, config.ridge or 0.0, self._models(config), self.patience
+                yield early_stopped_path(self, *how, config=config)
 
     def _models(self, config: FitConfig) -> Iterator[tuple[int, HeldOutLoss]]:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
-        nested = (
-            config.config_solver_class.nested_path
-        )  # else each size is a run of its own, of which nothing is kept
+        nested = config.config_solver_class.nested_path  # else each size is a run of its own
         small = not nested or (self.base.in_memory and 8 * n_folds * n * self.max_size <= MOST_BYTES)
         group = (PATH_PATIENCE if nested else 1) if small else self.max_size + 1
         watch, sizes = current_monitor(), count(1)
@@ -120,18 +114,17 @@ class SolverArena(CandidateSearch):
             with watch.time_share(1.0 if small else 1 / (n_folds - f)):
                 return next(folds[f], [])
 
+        run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
         while True:
-            parts = Parallel(n_jobs=self.n_jobs, require="sharedmem")(
-                delayed(more)(f) for f in range(n_folds)
-            )
+            parts = run(delayed(more)(f) for f in range(n_folds))
             for found in zip(*parts):
-                yield next(sizes), self._judged(found)
+                yield next(sizes), self._evaluate(found)
             if min(len(part) for part in parts) < group:
                 return
 
-    def _path_of_grams(self, config: FitConfig, grams: SquaredArena) -> list[Candidate]:
+    def _path_of_grams(self, config: FitConfig, grams: SquaredSearch) -> list[Candidate]:
         ridge, sizes = config.ridge or 0.0, list(range(1, self.max_size + 1))
-        models = greedy(grams.squared, ridge, sizes, normalised=False, jitter=OMP_JITTER)
+        models = greedy_path(grams.squared, ridge, sizes, normalised=False, jitter=OMP_JITTER)
         return [
             Candidate(self, "omp", ridge, one.size, one.evaluation._replace(model=fits), config=config)
             for one in grams.followed("omp", ridge, models, patience=self.patience)
@@ -139,25 +132,25 @@ class SolverArena(CandidateSearch):
         ]
 
     def null_model(self) -> HeldOutLoss:
-        """The best constants, one for each fold and problem; zeros without an intercept."""
         models = [[self._constant(y, train) for y in self.targets] for train in self.folds.train]
-        return self._judged((fits, self._losses_of(self.base, [fits], f)[0]) for f, fits in enumerate(models))
+        return self._evaluate(
+            (fits, self._losses_of(self.base, [fits], f)[0]) for f, fits in enumerate(models)
+        )
 
-    def _constant(self, y: Any, weights: Floats) -> LinearFit:
-        loss, shape = self.configs[0].loss, self.configs[0].loss.prediction_shape(y)
-        if not self.configs[0].fit_intercept:
-            return LinearFit(NO_COLUMNS, np.empty((0, *shape)), np.zeros(shape))
-        if loss.couples_targets:
+    def _constant(self, y: Floats, weights: Floats) -> LinearFit:
+        """The best constant of a problem on some rows; zero without an intercept."""
+        loss, shape, rows = self.configs[0].loss, self.configs[0].loss.prediction_shape(y), weights > 0
+        constant: Any = np.zeros(shape)
+        if self.configs[0].fit_intercept and loss.couples_targets:
             shares = np.bincount(y.astype(np.intp), weights, minlength=shape[0]) / weights.sum()
-            return LinearFit(NO_COLUMNS, np.empty((0, *shape)), np.log(np.maximum(shares, 1e-12)))
-        rows = weights > 0
-        return LinearFit(NO_COLUMNS, np.empty((0, *shape)), optimal_intercept(loss, y[rows], weights[rows]))
+            constant = np.log(np.maximum(shares, 1e-12))
+        elif self.configs[0].fit_intercept:
+            constant = optimal_intercept(loss, y[rows], weights[rows])
+        return LinearFit(NO_COLUMNS, np.empty((0, *shape)), constant)
 
     def fold_fits(self, model: list[list[LinearFit]]) -> list[list[LinearFit]]:
-        """The models, which are in terms of X and y as they were given."""
         return model
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
-        """The models of a path fitted on all rows."""
         weights = None if (self.folds.weights == 1).all() else self.folds.weights
         return fitted_path(path[0].config, self.base, self.targets, weights, len(path))

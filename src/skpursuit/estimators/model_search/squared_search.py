@@ -1,4 +1,4 @@
-"""The contest of linear models under squared loss: three families, each a path of models on all folds.
+"""The search over linear models under squared loss: three families, each a path of models on all folds.
 
 `boost` is matching pursuit with a small step: the column that fits the residual best moves by a tenth of its
 least-squares step. It shrinks much as the lasso does, and wins where a signal is dense or weak. `greedy`
@@ -8,19 +8,20 @@ for another while that lowers the objective: it finds the few true columns among
 helps to find them and shrinks them, so `relaxed` fits the same columns without.
 
 The families do not run on the engine, which starts one run for each fold, size and ridge. They work on the
-Gram matrices of all folds (`fold_least_squares.py`) in lock-step: a step of all folds is a few products of
+Gram matrices of all folds (`fold_least_squares.py`) together: a step of all folds is a few products of
 small arrays, and a fit of 500 x 200 tries 400 models on 10 folds in the time in which the engine starts 100
-runs. What they share with it is the price of an exchange (`fit/swaps.py`).
+runs. What they share with it is the gain of an exchange (`fit/swaps.py`).
 
 Each family is a generator of sizes with `(support, coef)`; support (F, k) may name a column twice or with
 coefficient 0. The schedule depends on the size of the data alone, so a fit on all rows goes the way of the
-folds. `SquaredArena` judges the models and leads their coefficients back to X as it was given.
+folds. `SquaredSearch` evaluates the models and leads their coefficients back to X as it was given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -34,19 +35,21 @@ from skpursuit.estimators.model_search.fold_least_squares import (
     fold_least_squares,
 )
 from skpursuit.estimators.model_search.search import (
-    MOST_COLUMNS,
+    BOOST_WORK,
+    MAX_PATH_SIZE,
+    TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
     HeldOutLoss,
     ScaledData,
-    best_columns,
     early_stopped_path,
-    expect_path_work,
-    growing_sizes,
     search_ridges,
+    size_schedule,
+    top_columns,
 )
 from skpursuit.fit.swaps import gains
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.progress import current_monitor
 
 FoldCoefs = tuple[Indices, Floats]  # support (F, k) and coefficients (F, k, m)
 Models = Iterator[tuple[int, FoldCoefs]]
@@ -54,20 +57,20 @@ Models = Iterator[tuple[int, FoldCoefs]]
 SQUARED_RIDGES, SMALLER, LARGER = 0.1, (1e-6,), (0.3, 1.0, 3.0)
 SWAP_RIDGES = (1e-4, 0.3)
 STEP = 0.1
-MOST_STEPS = 1000
-SINGLE = 20  # sizes up to which columns are taken one at a time
-GROWTH = 1.3  # of the sizes beyond
-MOST_SWAPPED = 25
-EXCHANGES = 5  # at one size
+MAX_STEPS = 1000
+ONE_BY_ONE = 20  # sizes up to which columns are taken one at a time
+SIZE_RATIO = 1.3  # of the sizes beyond
+MAX_SWAP_SIZE = 25
+MAX_SWAPS = 5  # at one size
 LEAST_RIDGE = 1e-4  # of relaxed models
-JITTER = 1e-8  # keeps supports with equal columns solvable
-LEAST_LEFT = 1e-3  # share of a column outside the support below which it counts as this much
-LEAST_LEFT_SWAP = 1e-2
-WORTH = 1e-6  # share of |y|^2 that an exchange must gain
+GRAM_JITTER = 1e-8  # keeps supports with equal columns solvable
+MIN_RESIDUAL_SHARE = 1e-3  # share of a column outside the support below which it counts as this much
+MIN_RESIDUAL_SHARE_SWAP = 1e-2
+MIN_SWAP_GAIN = 1e-6  # share of |y|^2 that an exchange must gain
 
 
-class SquaredArena(CandidateSearch):
-    """Judges linear models on the folds by their squared error.
+class SquaredSearch(CandidateSearch):
+    """Evaluates linear models on the folds by their squared error.
 
     Targets (n, m) of the data are centred where there is an intercept; `vector` tells that they are one
     vector, so that coefficients are too, and `most` is the largest number of columns.
@@ -78,22 +81,19 @@ class SquaredArena(CandidateSearch):
         self.squared = fold_least_squares(data, folds)
         d = data.X.shape[1]
         allowed = max(1, int(folds.n_effective // 2))
-        self.max_size = min(d, allowed, MOST_COLUMNS) if most is None else min(d, most)
+        self.max_size = min(d, allowed, MAX_PATH_SIZE) if most is None else min(d, most)
         self.is_default_max = most is None and self.max_size < min(d, folds.n_effective - 1)
-        self.sparse_x = issparse(data.X)
 
-    def judged(self, model: FoldCoefs) -> HeldOutLoss:
+    def evaluate(self, model: FoldCoefs) -> HeldOutLoss:
         """Halves of squared errors on the test rows, as `Squared` counts them."""
         return HeldOutLoss(model, self.squared.losses(*model), partial(self.squared.row_losses, *model))
 
     def n_features(self, model: FoldCoefs) -> float:
-        """Number of columns with coefficients, on average over the folds."""
         return float(model[1].any(axis=2).sum(axis=1).mean())
 
     def null_model(self) -> HeldOutLoss:
-        """The model without columns."""
         n_folds, _, targets = self.squared.shape
-        return self.judged((np.zeros((n_folds, 1), dtype=np.intp), np.zeros((n_folds, 1, targets))))
+        return self.evaluate((np.zeros((n_folds, 1), dtype=np.intp), np.zeros((n_folds, 1, targets))))
 
     def fold_fits(self, model: FoldCoefs, folds: FoldLeastSquares | None = None) -> list[list[LinearFit]]:
         """The models of each fold as models of X and y as they were given."""
@@ -105,25 +105,20 @@ class SquaredArena(CandidateSearch):
             found.append([folds.data.original(support[real], coef[real], intercept, self.vector)])
         return found
 
-    def candidate_paths(self, ridges: Any) -> Iterator[list[Candidate]]:
-        """Paths of all families; `ridges` is "auto" or a list of those to try."""
-        few = ["greedy"] * 5 if isinstance(ridges, str) else ["greedy"] * 3 * len(ridges)
-        expect_path_work("boost", *few)
+    def candidate_paths(self, ridges: str | list[float]) -> Iterator[list[Candidate]]:
+        paths = 5 if isinstance(ridges, str) else 3 * len(ridges)
+        current_monitor().set_total(TYPICAL_SIZES * (paths + BOOST_WORK))
         yield self._path("boost", 0.0)
         if isinstance(ridges, str):
-            yield from search_ridges(
-                lambda ridge: self._path("greedy", ridge), SQUARED_RIDGES, SMALLER, LARGER
-            )
-            ridges, kinds = SWAP_RIDGES, ["swap"]
+            yield from search_ridges(partial(self._path, "greedy"), SQUARED_RIDGES, SMALLER, LARGER)
         else:
-            kinds = ["greedy", "swap"]
-        for family in kinds:
-            for ridge in ridges:
-                path = self._path(family, ridge)
-                yield path
-                if family == "swap" and ridge > LEAST_RIDGE:
-                    models = ((one.size, relaxed(self.squared, one.evaluation.model)) for one in path)
-                    yield self.followed("relaxed", ridge, models)
+            yield from map(partial(self._path, "greedy"), ridges)
+        for ridge in SWAP_RIDGES if isinstance(ridges, str) else ridges:
+            path = self._path("swap", ridge)
+            yield path
+            if ridge > LEAST_RIDGE:
+                models = ((one.size, refit_without_ridge(self.squared, one.evaluation.model)) for one in path)
+                yield self.followed("relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
         return self.followed(family, ridge, self._models(self.squared, family, ridge))
@@ -131,22 +126,21 @@ class SquaredArena(CandidateSearch):
     def followed(self, family: str, ridge: float, models: Models, **how: Any) -> list[Candidate]:
         """The candidates of models of growing size."""
         return early_stopped_path(
-            self, family, ridge, ((size, self.judged(one)) for size, one in models), **how
+            self, family, ridge, ((size, self.evaluate(one)) for size, one in models), **how
         )
 
     def _models(self, folds: FoldLeastSquares, family: str, ridge: float) -> Models:
         if family == "boost":
-            return boost(folds, self.max_size)
+            return boosting_path(folds, self.max_size)
         if family == "greedy":
-            sizes = growing_sizes(self.max_size, SINGLE, GROWTH)
-            return greedy(folds, ridge, sizes, normalised=not self.sparse_x)
-        models = swap(folds, ridge, swap_sizes(self.folds.n_effective, folds.shape[1], self.max_size))
+            sizes = size_schedule(self.max_size, ONE_BY_ONE, SIZE_RATIO)
+            return greedy_path(folds, ridge, sizes, normalised=not issparse(folds.data.X))
+        models = swap_path(folds, ridge, max_swap_size(self.folds.n_effective, folds.shape[1], self.max_size))
         if family == "swap":
             return models
-        return ((size, relaxed(folds, model)) for size, model in models)
+        return ((size, refit_without_ridge(folds, model)) for size, model in models)
 
     def averaged_with(self, models: Iterable[FoldCoefs], other: FoldCoefs) -> Iterator[HeldOutLoss]:
-        """The means of each model with the other one."""
         n_folds, _, targets = self.squared.shape
         lines = np.arange(n_folds)[:, None]
         for model in models:
@@ -155,19 +149,13 @@ class SquaredArena(CandidateSearch):
             for support, part in (model, other):
                 coef[lines, np.searchsorted(used, support)] += 0.5 * part
             support = padded_support(coef)
-            yield self.judged((used[support], coef[lines, support]))
+            yield self.evaluate((used[support], coef[lines, support]))
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
-        """The models of a path, fitted on all rows by the same schedule."""
-        whole = self.squared.all_rows()
-        sizes = {candidate.size for candidate in path}
+        whole, sizes = self.squared.all_rows(), {candidate.size for candidate in path}
         models = self._models(whole, path[0].family, path[0].ridge)
-        found = []
-        for size, model in models:
-            if size in sizes:
-                found.append(self.fold_fits(model, whole)[0])
-            if size >= path[-1].size:
-                break
+        models = takewhile(lambda model: model[0] <= path[-1].size, models)
+        found = [self.fold_fits(model, whole)[0] for size, model in models if size in sizes]
         return found + found[-1:] * (len(path) - len(found))
 
     @property
@@ -176,15 +164,15 @@ class SquaredArena(CandidateSearch):
         return self.squared.entries_read
 
 
-def boost(folds: FoldLeastSquares, most: int) -> Models:
+def boosting_path(folds: FoldLeastSquares, most: int) -> Models:
     """Models after some numbers of small steps, with at most `most` columns in any fold."""
     n_folds, d, targets = folds.shape
     lines = np.arange(n_folds)
     g, coef = folds.xy.copy(), np.zeros((n_folds, d, targets))
     sizes = row_norms(g)
     least = 1e-6 * sizes.max(axis=1)
-    records = set(np.round(np.geomspace(1, MOST_STEPS, 40)).astype(int).tolist())
-    for step in range(1, MOST_STEPS + 1):
+    records = set(np.round(np.geomspace(1, MAX_STEPS, 40)).astype(int).tolist())
+    for step in range(1, MAX_STEPS + 1):
         atoms = sizes.argmax(axis=1)
         ended = bool((sizes[lines, atoms] <= least).all())
         move = STEP * g[lines, atoms] / folds.squares[lines, atoms, None]
@@ -215,8 +203,12 @@ def padded_support(coef: Floats) -> Indices:
     return np.array([np.append(some, np.setdiff1d(first, some))[:most] for some in taken])
 
 
-def greedy(
-    folds: FoldLeastSquares, ridge: float, sizes: list[int], normalised: bool = True, jitter: float = JITTER
+def greedy_path(
+    folds: FoldLeastSquares,
+    ridge: float,
+    sizes: list[int],
+    normalised: bool = True,
+    jitter: float = GRAM_JITTER,
 ) -> Models:
     """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone.
 
@@ -225,27 +217,27 @@ def greedy(
     n_folds = folds.shape[0]
     lines = np.arange(n_folds)[:, None]
     penalty = folds.weight[:, None] * ridge
-    left = _Left(folds, penalty)
+    left = _ResidualNorms(folds, penalty)
     support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
     score = np.empty_like(folds.squares)
     for size in sizes:
         for some in column_blocks(*score.shape):
             score[:, some] = row_norms(g[:, some])
-            if normalised and size <= SINGLE:
+            if normalised and size <= ONE_BY_ONE:
                 score[:, some] /= left.norms(some)
         score[lines, support] = -1.0
-        new = np.array([best_columns(line, size - support.shape[1]) for line in score])
+        new = np.array([top_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
-        matrix = solvable(folds.support_grams(support), folds.weight, penalty, jitter)
+        matrix = add_to_diagonal(folds.support_grams(support), folds.weight, penalty, jitter)
         coef = np.linalg.solve(matrix, folds.xy[lines, support])
         yield size, (support, coef)
         if size < sizes[-1]:
             g = folds.gradient(support, coef)
-            if normalised and size < SINGLE:
+            if normalised and size < ONE_BY_ONE:
                 left.take(new[:, 0])
 
 
-def solvable(matrix: Floats, weight: Floats, penalty: Floats, jitter: float = JITTER) -> Floats:
+def add_to_diagonal(matrix: Floats, weight: Floats, penalty: Floats, jitter: float = GRAM_JITTER) -> Floats:
     """Matrices with what is added to their diagonals, those of columns of any size."""
     places = np.arange(matrix.shape[1])
     own = matrix[:, places, places]
@@ -253,13 +245,13 @@ def solvable(matrix: Floats, weight: Floats, penalty: Floats, jitter: float = JI
     return matrix
 
 
-class _Left:
+class _ResidualNorms:
     """Squares of the columns outside the span of a support, ridge included, by Cholesky rows."""
 
     def __init__(self, folds: FoldLeastSquares, penalty: Floats) -> None:
         self.folds, self.penalty = folds, penalty
         self.squares = folds.squares + penalty
-        self.floor = LEAST_LEFT * folds.squares
+        self.floor = MIN_RESIDUAL_SHARE * folds.squares
         self.rows: list[Floats] = []
 
     def norms(self, some: slice) -> Floats:
@@ -284,28 +276,28 @@ class _Left:
         self.rows.append(row)
 
 
-def relaxed(folds: FoldLeastSquares, model: FoldCoefs) -> FoldCoefs:
+def refit_without_ridge(folds: FoldLeastSquares, model: FoldCoefs) -> FoldCoefs:
     """The same columns, fitted without a ridge."""
     support = model[0]
-    matrix = solvable(folds.support_grams(support), folds.weight, LEAST_RIDGE * folds.weight[:, None])
+    matrix = add_to_diagonal(folds.support_grams(support), folds.weight, LEAST_RIDGE * folds.weight[:, None])
     return support, np.linalg.solve(matrix, folds.xy[np.arange(len(support))[:, None], support])
 
 
-def swap_sizes(rows: float, d: int, most: int) -> int:
+def max_swap_size(rows: float, d: int, most: int) -> int:
     """The largest size at which exchanges are tried."""
     bound = int(0.8 * rows / np.log(max(d, 3)))
-    return min(most, max(5, min(MOST_SWAPPED, bound)), max(1, d - 1))
+    return min(most, max(5, min(MAX_SWAP_SIZE, bound)), max(1, d - 1))
 
 
-def swap(folds: FoldLeastSquares, ridge: float, most: int) -> Models:
+def swap_path(folds: FoldLeastSquares, ridge: float, most: int) -> Models:
     """Ridge models of each size after exchanges of columns."""
-    run = _Swaps(folds, ridge, most)
+    run = _SwapSearch(folds, ridge, most)
     for size in range(1, most + 1):
         run.add(size)
         yield size, (run.support[:, :size].copy(), run.coef[:, :size].copy())
 
 
-class _Swaps:
+class _SwapSearch:
     """Supports of all folds with the Gram columns of their atoms; folds that changed are solved again."""
 
     def __init__(self, folds: FoldLeastSquares, ridge: float, most: int) -> None:
@@ -317,8 +309,8 @@ class _Swaps:
         self.taken = np.zeros((n_folds, d), dtype=bool)
         self.g = folds.xy.copy()
         self.left = folds.squares + self.penalty[:, None]
-        self.floor = LEAST_LEFT_SWAP * folds.squares
-        self.worth = WORTH * folds.yy
+        self.floor = MIN_RESIDUAL_SHARE_SWAP * folds.squares
+        self.worth = MIN_SWAP_GAIN * folds.yy
 
     def add(self, size: int) -> None:
         """Add a column to every fold, then exchange while the objective falls."""
@@ -329,7 +321,7 @@ class _Swaps:
         score[self.taken] = -1.0
         active = np.arange(len(score))
         self._put(active, np.full(len(active), size - 1), score.argmax(axis=1))
-        for left in reversed(range(EXCHANGES + 1)):
+        for left in reversed(range(MAX_SWAPS + 1)):
             active, places, atoms = self._solve(active, size, exchange=size > 1 and left > 0)
             if len(active) == 0:
                 return
@@ -352,7 +344,7 @@ class _Swaps:
         """
         folds, support = self.folds, self.support[active, :size]
         matrix = self.rows[active[:, None, None], np.arange(size)[:, None], support[:, None, :]]
-        inverse = np.linalg.inv(solvable(matrix, folds.weight[active], self.penalty[active, None]))
+        inverse = np.linalg.inv(add_to_diagonal(matrix, folds.weight[active], self.penalty[active, None]))
         coef = self.coef[active, :size] = inverse @ folds.xy[active[:, None], support]
         pivots = np.diagonal(inverse, axis1=1, axis2=2)
         best, atoms = np.full(pivots.shape, -1.0), np.zeros(pivots.shape, dtype=np.intp)
