@@ -198,7 +198,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         """
         atoms = self._atoms()
         signals = check_signals(X, "signals", atoms.shape[1])
-        return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
+        return self._encoder(atoms, signals.dtype, len(signals)).transform(signals)
 
     def transform_stream(self, source: Any) -> Iterator[csr_array]:
         """Code signals that do not fit in memory, piece by piece.
@@ -221,7 +221,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         for piece in source:
             signals = check_signals(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
-            yield encoder.encode(signals, done)
+            yield encoder.transform(signals, done)
             done += len(signals)
 
     def _check(self) -> None:
