@@ -10,7 +10,7 @@ that docs/architecture.md allows beside `minimize`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,6 +137,15 @@ class BatchCoder:
         run_tasks(fill, pieces, (d - done) * d * n // 2, self.config.n_jobs)
         return gram
 
+    def reusable(self, config: CoderConfig, dtype: np.dtype) -> bool:
+        """Whether this coder codes signals of a dtype with these parameters."""
+        numbers = np.array_equal(config.k, self.config.k) and np.array_equal(config.tol, self.config.tol)  # type: ignore[arg-type]
+        return (
+            numbers
+            and dtype == self.dtype
+            and replace(config, k=self.config.k, tol=self.config.tol) == self.config
+        )
+
     @property
     def _work(self) -> int:
         """Multiply-adds of one signal."""
@@ -240,8 +249,8 @@ class BatchCoder:
         scaled = np.ldexp(signals.astype(np.float64), -exponents[:, None])
         given = self.dictionary, self.limits, self.mode, scaled, most, np.ldexp(tol, -2 * exponents)
         if self.config.solver == "cosamp":
-            pursuit: LockStep = CoSaMP(*given)
-            pursuit.run(self.config.max_iter or self.k, self.config.refit)
+            pursuit: LockStep = (cosamp := CoSaMP(*given))
+            cosamp.iterate(self.config.max_iter or self.k, self.config.refit)
         else:
             pursuit = LockStep(*given)
             pursuit.run(self.config.atoms_per_step)

@@ -14,7 +14,7 @@ DEPENDENT = 1e-4  # share of an atom left by the others, up to which it is left 
 class CoSaMP(LockStep):
     """CoSaMP with the products, and the ranking, of `LockStep`."""
 
-    def run(self, max_iter: int, refit: bool = False) -> None:
+    def iterate(self, max_iter: int, refit: bool) -> None:
         """Fill ``support`` and ``weights``, the first ``sizes`` of each row."""
         left, floor = self.lengths**2, self.limits.floor
         value, live = left.copy(), np.arange(len(left))

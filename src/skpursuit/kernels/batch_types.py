@@ -112,6 +112,5 @@ def scratch(k: int, n: int, width: int) -> Work:
     """Room for one thread. Made here: compiling what allocates takes longer than all of it."""
     rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(width * SLOTS)
     slots, fit, lists = np.zeros((2, SLOTS), np.int64), np.zeros((5, k)), np.zeros((3, 3 * k), np.int64)
-    return Work(
-        *rows, *slots, np.zeros((k, k)), *fit, np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
-    )
+    rest = np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
+    return Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])
