@@ -66,6 +66,9 @@ _HOME = {
     "PursuitFeatureSelector": "estimators.feature_selector",
     "PursuitCoder": "estimators.coder",
     "DictionaryLearner": "estimators.dictionary_learner",
+    "SparseCodes": "kernels.batch_types",
+    "patch_sklearn": "interop.patch",
+    "unpatch_sklearn": "interop.patch",
 }
 _MODULES = ("datasets", "metrics", "plots", "theory")
 

@@ -2,20 +2,21 @@
 
 Signals are coded in blocks whose size follows from the shapes alone, and threads share the blocks, so that
 their number changes no bit. With many signals, one matrix product gives the correlations of a block, and a
-kernel follows them signal by signal through the Gram matrix of the atoms (`kernels/batch.py`). With few
-signals, or where the Gram matrix does not fit the memory limit, the signals of a block take each step
-together (`lockstep.py`); so do the few signals that the kernel leaves. This is one of the two loops that
-docs/architecture.md allows beside `minimize`.
+kernel follows them signal by signal through the Gram matrix of the atoms (`kernels/batch_pursuit.py`). With
+few signals, with a ridge, or where the Gram matrix does not fit the memory limit, the signals of a block take
+each step together (`lockstep.py`); so do the few signals that the kernel leaves. This is one of the two loops
+that docs/architecture.md allows beside `minimize`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from skpursuit.coding.cosamp import CoSaMP
 from skpursuit.coding.lockstep import LockStep
 from skpursuit.kernels.batch_types import (
     CLOSED,
@@ -25,13 +26,13 @@ from skpursuit.kernels.batch_types import (
     POSITIVE,
     TILE,
     Block,
-    Codes,
     Dictionary,
     Limits,
+    SparseCodes,
     aligned,
     scratch,
 )
-from skpursuit.numerics.float_range import FLOAT64_MAX
+from skpursuit.numerics.float_range import FLOAT64_MAX, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.progress import current_monitor
@@ -46,8 +47,8 @@ LOCKED, LOCKED_BYTES = 256, 1 << 28  # signals that step together, at most, and 
 class CoderConfig:
     """Validated coder parameters: those of `PursuitCoder`, with the number of non-zeros k settled."""
 
-    k: int
-    tol: float | None = None
+    k: int | np.ndarray
+    tol: float | np.ndarray | None = None
     solver: str = "omp"
     refit: bool = False
     max_iter: int | None = None
@@ -56,16 +57,7 @@ class CoderConfig:
     ridge: float = 0.0
     score: str = "correlation"
     positive: bool = False
-
-
-def _exponents(peak: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Powers of two that bring ``peak`` near 1, within what the dtype can hold."""
-    bound = 1000 if dtype == np.float64 else 120
-    return np.clip(np.frexp(np.asarray(peak, dtype=np.float64))[1], -bound, bound)
-
-
-def _norms(rows: np.ndarray) -> np.ndarray:
-    return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    atoms_per_step: int = 1
 
 
 class BatchCoder:
@@ -78,62 +70,81 @@ class BatchCoder:
     config : CoderConfig
     expected : int, optional
         Number of signals to come. For a few of them no Gram matrix is computed.
+    known : BatchCoder, optional
+        Of the first of these atoms, whose Gram matrix is used again.
     """
 
-    def __init__(self, atoms: np.ndarray, config: CoderConfig, expected: int | None = None) -> None:
+    def __init__(
+        self,
+        atoms: np.ndarray,
+        config: CoderConfig,
+        expected: int | None = None,
+        known: BatchCoder | None = None,
+    ) -> None:
         d, n = atoms.shape
-        self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
-        self.k, self.width = min(config.k, n, d), -(-d // TILE) * TILE
+        self.config, self.dtype, self.shape, self.known = config, atoms.dtype, (d, n), known
+        self.k, self.width = min(int(np.max(config.k)), n, d), -(-d // TILE) * TILE
         self.mode = POSITIVE if config.positive else GAIN if config.score == "gain" else OMP
-        self.coarse, self.norms = aligned(self.width, n), np.zeros(self.width)
-        self.atoms = self.coarse[:d] if atoms.dtype == np.float32 else np.empty((d, n))
-        exponent = int(_exponents(max(atoms.max(), -atoms.min()), atoms.dtype))
-        np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=self.atoms)
-        norms = _norms(self.atoms)
-        reach = int(_exponents(norms.max(), atoms.dtype))
-        self.atoms *= atoms.dtype.type(2.0**-reach)
-        norms *= 2.0**-reach
-        self.atoms[norms < NEGLIGIBLE_ATOM] = 0.0  # beside the largest atom, like an atom of zeros
-        self.norms[:d] = np.where(norms < NEGLIGIBLE_ATOM, 0.0, norms)
-        self.coarse[:d], self.coarse[d:] = self.atoms, 0
+        norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64))
+        check_range(norms, lambda j: f"atom {j}")
+        bound = 1000 if atoms.dtype == np.float64 else 120
+        exponent = int(np.clip(np.frexp(norms.max())[1], -bound, bound))
+        norms = np.append(norms, np.zeros(self.width - d)) * 2.0**-exponent
+        norms[norms < NEGLIGIBLE_ATOM] = 0.0  # beside the largest atom, like an atom of zeros
+        coarse = aligned(self.width, n)
+        scaled = coarse[:d] if atoms.dtype == np.float32 else np.empty((d, n))
+        np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=scaled)
+        scaled[norms[:d] == 0] = 0.0
+        coarse[:d], coarse[d:] = scaled, 0
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = Limits(
-            k=self.k,
-            tol=float(config.tol or 0.0),
             fine=fine,
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
-            penalty=min(float(np.ldexp(n * float(config.ridge), -2 * (exponent + reach))), FLOAT64_MAX),
-            scale=float(self.norms.max() ** 2),
+            penalty=min(float(np.ldexp(n * float(config.ridge), -2 * exponent)), FLOAT64_MAX),
+            scale=float(norms.max() ** 2),
             rounding=max(1.0, n / 64),
-            exponent=exponent + reach,
+            exponent=exponent,
         )
         few = expected is not None and expected * self.k < FEW * d
-        self.locked = config.solver == "omp" and (few or 4 * d * self.width > config.memory_limit)
-        squares = (self.norms**2 + self.limits.penalty).astype(np.float32)
-        squares[self.norms == 0] = CLOSED
-        gram = aligned(0) if self.locked or config.solver == "cosamp" else self._gram().reshape(-1)
-        self.dictionary = Dictionary(self.atoms, gram, squares, self.norms)
+        self.locked = few or 4 * self.width * (d + self.k) > config.memory_limit
+        self.locked |= config.solver == "cosamp" or config.ridge > 0 or config.atoms_per_step > 1
+        squares = (norms**2).astype(np.float32)[: d if self.locked else self.width]
+        squares[norms[: len(squares)] == 0] = CLOSED
+        self.dictionary = Dictionary(scaled, coarse, aligned(0), squares, norms)
+        if not self.locked:
+            self.dictionary = self.dictionary._replace(gram=self._gram().reshape(-1))
+        self.known = None
         self._spare: list[Any] = []  # scratch of threads that are not at work
 
     def _gram(self) -> np.ndarray:
         """The Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
-        d, n = self.shape
-        step, coarse, gram = (
-            max(1, min(256, CODING_WORK // max(1, d * n))),
-            self.coarse,
-            aligned(d, self.width),
-        )
+        (d, n), coarse, gram, done = self.shape, self.dictionary.coarse, aligned(self.shape[0], self.width), 0
+        step = max(1, min(256, CODING_WORK // max(1, d * n)))
         gram[:, d:] = 0  # atoms of zeros fill the last tile
+        if self.known is not None and len(self.known.dictionary.gram) > 0:
+            done = self.known.shape[0]
+            shift = 4.0 ** (self.known.limits.exponent - self.limits.exponent)
+            gram[:done, :done] = self.known.dictionary.gram.reshape(done, -1)[:, :done]
+            gram[:done, :done] *= np.float32(shift)
 
         def fill(at: int) -> None:
             end = min(d, at + step)
             np.matmul(coarse[at:end], coarse[:end].T, out=gram[at:end, :end])
             gram[:at, at:end] = gram[at:end, :at].T
 
-        run_tasks(fill, [(at,) for at in range(0, d, step)], d * d * n // 2, self.config.n_jobs)
-        gram[np.arange(d), np.arange(d)] += np.float32(self.limits.penalty)
+        pieces = [(at,) for at in range(done, d, step)]
+        run_tasks(fill, pieces, (d - done) * d * n // 2, self.config.n_jobs)
         return gram
+
+    def reusable(self, config: CoderConfig, dtype: np.dtype) -> bool:
+        """Whether this coder codes signals of a dtype with these parameters."""
+        numbers = np.array_equal(config.k, self.config.k) and np.array_equal(config.tol, self.config.tol)  # type: ignore[arg-type]
+        return (
+            numbers
+            and dtype == self.dtype
+            and replace(config, k=self.config.k, tol=self.config.tol) == self.config
+        )
 
     @property
     def _work(self) -> int:
@@ -146,99 +157,38 @@ class BatchCoder:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, n = self.shape
         if self.locked:
-            return max(1, min(LOCKED, LOCKED_BYTES // (8 * self.k * (n + 2 * self.k) + 16 * d)))
+            return max(1, min(LOCKED, LOCKED_BYTES // (8 * self.k * (n + self.k) + 16 * d)))
         most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, self._work)))
         return most - most % PACKED_ROWS if most > PACKED_ROWS else most
 
-    def encode(self, signals: np.ndarray, first: int = 0) -> csr_array:
-        """Codes of signals in rows; ``first`` is the number of the first one, for messages."""
+    def encode(self, signals: np.ndarray, first: int = 0, by_index: bool = False) -> SparseCodes:
+        """Codes of signals in rows; ``first`` is the number of the first one, for messages and limits.
+
+        The atoms of a code are in the order in which they were chosen, or sorted.
+        """
         size, block, watch = len(signals), self.block, current_monitor()
-        codes = Codes(
-            np.empty((size, self.k), np.int32), np.empty((size, self.k), self.dtype), np.zeros(size, np.int64)
-        )
+        most = _limit_of_each("n_nonzero_coefs", self.config.k, first, size)
+        most = np.minimum(most, self.k).astype(np.int64)
+        tol = _limit_of_each("tol", 0.0 if self.config.tol is None else self.config.tol, first, size)
+        indices, values = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
+        codes = SparseCodes(indices, values, np.zeros(size, np.int64))
         code = self._code_locked if self.locked else self._code
 
         def fill(at: int) -> None:
             watch.set_message("{} of {} signals", at, size)
             if not watch.out_of_time():
-                rows, out = signals[at : at + block], Codes(*(part[at : at + block] for part in codes))
-                code(np.require(rows, self.dtype, ["C", "A", "W"]), out, first + at)
+                part = slice(at, at + block)
+                rows = np.require(signals[part], self.dtype, ["C", "A", "W"])
+                code(
+                    rows, most[part], tol[part], SparseCodes(*(x[part] for x in codes)), first + at, by_index
+                )
 
         run_tasks(fill, [(at,) for at in range(0, size, block)], size * self._work, self.config.n_jobs)
-        return self._stacked(codes)
+        return codes
 
-    def _code(self, signals: np.ndarray, codes: Codes, first: int) -> None:
-        """Code one block by the kernel, and what it leaves in lock-step."""
-        from skpursuit.kernels import batch_pursuit as batch
-
-        (m, n), block, width = signals.shape, self.block, self.width
-        room = self._spare.pop() if self._spare else (
-            aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block),
-            *scratch(self.k if self.config.solver == "omp" else min(3 * self.k, n, self.shape[0]), n, width),
-        )  # fmt: skip
-        coarse, start, exponents, energy = (part[:m] for part in room[:4])
-        bits = signals.view(np.int64 if signals.itemsize == 8 else np.int32)
-        bad = batch.load_block(signals, bits, batch.FORMATS[signals.itemsize], coarse, exponents, energy)
-        _refuse(bad, first)
-        data = Block(signals, exponents, energy, start)
-        if self.config.solver == "cosamp":
-            self._cosamp(data, coarse, room[4:], codes)
-        else:
-            np.matmul(coarse, self.coarse.T, out=start)
-            codes.counts[:] = PENDING
-            batch.KERNELS[self.mode](data, self.dictionary, self.limits, *room[4:], codes)
-        self._spare.append(room)
-        left = np.flatnonzero(codes.counts == PENDING)
-        for at in range(0, len(left), LOCKED):
-            rows = left[at : at + LOCKED]
-            part = Codes(*(x[rows] for x in codes))
-            self._code_locked(signals[rows], part, first)
-            for x, y in zip(codes, part):
-                x[rows] = y
-
-    def _cosamp(self, block: Block, coarse: np.ndarray, room: Any, codes: Codes) -> None:
-        """CoSaMP of one block: a product of all residuals with the dictionary before each iteration."""
-        from skpursuit.kernels.batch_cosamp import cosamp_step
-
-        (work, fit), size, live = room, len(block.signals), np.arange(len(block.signals))
-        atoms, weights = np.zeros((size, self.k), np.int64), np.zeros((size, self.k))
-        codes.counts[:] = 0
-        state = atoms, weights, codes.counts, block.energy.copy(), block.energy.copy(), coarse
-        for _ in range(self.config.max_iter or self.config.k):
-            start = np.matmul(coarse[live], self.coarse.T, out=block.start[: len(live)])
-            part = block._replace(start=start)
-            cosamp_step(part, live, self.dictionary, self.limits, work, fit, state, self.config.refit)
-            live = live[live >= 0]
-            if not len(live):
-                break
-        self._write(codes, atoms, weights, codes.counts, block.exponents)
-
-    def _code_locked(self, signals: np.ndarray, codes: Codes, first: int) -> None:
-        """Code one block in lock-step."""
-        peak = np.abs(signals).max(axis=1)
-        finite = np.isfinite(peak)
-        _refuse(-1 if finite.all() else int(np.argmin(finite)), first)
-        exponents, d = _exponents(peak, self.dtype), self.shape[0]
-        scaled = np.ldexp(signals.astype(np.float64), -exponents[:, None])
-        with np.errstate(over="ignore", under="ignore"):
-            tol = np.ldexp(self.limits.tol, -2 * exponents)
-        pursuit = LockStep(self.atoms, self.coarse[:d], self.norms[:d], self.limits, self.mode, scaled)
-        support, weights = pursuit.run(tol)
-        self._write(codes, support, weights, pursuit.sizes, exponents)
-
-    def _write(
-        self, codes: Codes, support: np.ndarray, weights: np.ndarray, sizes: np.ndarray, exponents: np.ndarray
-    ) -> None:
-        """Sort codes by index and give them the units of their signals."""
-        support[np.arange(self.k) >= sizes[:, None]] = self.shape[0]
-        order = np.argsort(support, axis=1)
-        shift = (exponents - self.limits.exponent)[:, None]
-        codes.indices[:] = np.take_along_axis(support, order, axis=1)
-        codes.values[:] = np.ldexp(np.take_along_axis(weights, order, axis=1), shift)
-        codes.counts[:] = sizes
-
-    def _stacked(self, codes: Codes) -> csr_array:
-        indices, values, counts = codes
+    def transform(self, signals: np.ndarray, first: int = 0) -> csr_array:
+        """Codes as a sparse array, sorted by index."""
+        indices, values, counts = self.encode(signals, first, by_index=True)
         if (counts == self.k).all():
             indices, values = indices.reshape(-1), values.reshape(-1)
         else:
@@ -251,21 +201,110 @@ class BatchCoder:
         stacked.has_canonical_format = True
         return stacked
 
+    def _code(
+        self,
+        signals: np.ndarray,
+        most: np.ndarray,
+        tol: np.ndarray,
+        codes: SparseCodes,
+        first: int,
+        by_index: bool,
+    ) -> None:
+        """Code one block by the kernel, and what it leaves in lock-step."""
+        from skpursuit.kernels import batch_pursuit as batch
 
-def _refuse(bad: int, first: int) -> None:
-    """Raise if there is a row with a number that is not finite."""
-    if bad >= 0:
-        raise ValueError(
-            f"signals contain NaN or infinity (first in row {first + bad}); impute the values or drop the row"
+        (m, n), block, width = signals.shape, self.block, self.width
+        room = self._spare.pop() if self._spare else (
+            aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block),
+            scratch(self.k, n, width),
+        )  # fmt: skip
+        coarse, start, exponents, energy = (part[:m] for part in room[:4])
+        bad = batch.load_block(signals, coarse, exponents, energy, LEAST_SIZE**2, n * MOST_SIZE**2)
+        if bad >= 0:
+            _norms_of(signals[bad : bad + 1], first + bad)
+        np.matmul(coarse, self.dictionary.coarse.T, out=start)
+        codes.counts[:] = PENDING
+        data = Block(signals, exponents, most, tol, energy, start)
+        batch.KERNELS[self.mode](data, self.dictionary, self.limits, room[4], codes, by_index)
+        self._spare.append(room)
+        left = np.flatnonzero(codes.counts == PENDING)
+        for at in range(0, len(left), LOCKED):
+            rows = left[at : at + LOCKED]
+            part = SparseCodes(*(x[rows] for x in codes))
+            self._code_locked(signals[rows], most[rows], tol[rows], part, first, by_index)
+            for x, y in zip(codes, part):
+                x[rows] = y
+
+    def _code_locked(
+        self,
+        signals: np.ndarray,
+        most: np.ndarray,
+        tol: np.ndarray,
+        codes: SparseCodes,
+        first: int,
+        by_index: bool,
+    ) -> None:
+        """Code one block in lock-step."""
+        exponents = np.frexp(_norms_of(signals, first))[1]
+        scaled = np.ldexp(signals.astype(np.float64), -exponents[:, None])
+        given = self.dictionary, self.limits, self.mode, scaled, most, np.ldexp(tol, -2 * exponents)
+        if self.config.solver == "cosamp":
+            pursuit: LockStep = (cosamp := CoSaMP(*given))
+            cosamp.iterate(self.config.max_iter or self.k, self.config.refit)
+        else:
+            pursuit = LockStep(*given)
+            pursuit.run(self.config.atoms_per_step)
+        support, weights = (
+            pursuit.support,
+            np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None]),
         )
+        unused = np.arange(support.shape[1]) >= pursuit.sizes[:, None]
+        if by_index:
+            support[unused] = self.shape[0]
+            order = np.argsort(support, axis=1)
+            (
+                support,
+                weights,
+            ) = np.take_along_axis(support, order, 1), np.take_along_axis(weights, order, 1)
+        support[unused], weights[unused] = 0, 0.0
+        codes.indices[:, : support.shape[1]], codes.values[:, : support.shape[1]] = support, weights
+        codes.counts[:] = pursuit.sizes
 
 
-def make_coder(atoms: np.ndarray, dtype: np.dtype, config: CoderConfig, expected: int | None) -> BatchCoder:
-    """The encoder of signals of this dtype: float32 stays float32, everything else is coded in float64."""
+def _limit_of_each(name: str, given: Any, first: int, size: int) -> np.ndarray:
+    """A limit for each signal, from one number or one number for each."""
+    if np.ndim(given) == 0:
+        return np.full(size, given, np.float64)
+    if len(given) < first + size:
+        raise ValueError(f"{name} has {len(given)} entries, one for each signal, and there are more signals")
+    return np.asarray(given[first : first + size], np.float64)
+
+
+def _norms_of(signals: np.ndarray, first: int) -> np.ndarray:
+    """Norms of signals; raises if there is one with numbers that are not finite, or out of range."""
+    peaks = np.abs(signals).max(axis=1).astype(np.float64)
+    if not np.isfinite(peaks).all():
+        raise ValueError(
+            f"signals contain NaN or infinity (first in row {first + int(np.argmin(np.isfinite(peaks)))}); "
+            "impute the values or drop the row"
+        )
+    check_range(peaks, lambda i: f"the signal in row {first + i}")
+    return np.linalg.norm(signals.astype(np.float64), axis=1)
+
+
+def make_coder(
+    atoms: np.ndarray,
+    dtype: np.dtype,
+    config: CoderConfig,
+    expected: int | None,
+    known: BatchCoder | None = None,
+) -> BatchCoder:
+    """The encoder of signals of this dtype: float16 and float32 are coded in float32, all else in float64."""
     with np.errstate(over="ignore", under="ignore"):
-        cast = atoms.astype(np.float32 if dtype == np.float32 else np.float64, copy=False)
+        single = dtype in (np.float32, np.float16)
+        cast = atoms.astype(np.float32 if single else np.float64, copy=False)
     if not np.isfinite(cast).all() or not np.array_equal(cast.any(axis=1), atoms.any(axis=1)):
         raise ValueError(
             "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
         )
-    return BatchCoder(cast, config, expected)
+    return BatchCoder(cast, config, expected, known)

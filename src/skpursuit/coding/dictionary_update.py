@@ -39,7 +39,7 @@ class SufficientStatistics:
 
     def step(self, atoms: np.ndarray, batch: np.ndarray, config: CoderConfig) -> np.ndarray:
         """Code a batch and move the atoms, in place; returns the squared residuals and signals, summed."""
-        codes = BatchCoder(atoms, config, len(batch)).encode(batch)
+        codes = BatchCoder(atoms, config, len(batch)).transform(batch)
         signals, codes = batch * self.scale, codes * self.scale
         residual = signals - codes @ atoms
         self.steps += 1

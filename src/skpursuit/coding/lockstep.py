@@ -3,198 +3,203 @@
 Each step takes one float32 product of all residuals with the dictionary, so that no Gram matrix is needed:
 this is the faster way for few signals over many atoms. The chosen atoms are orthogonalised in float64
 (classical Gram-Schmidt, twice), which also follows atoms that nearly depend on each other, as the kernel in
-`kernels/batch.py` does not. Products closer together than their rounding are settled by float64 products, by
-the same rules as there.
+`kernels/batch_pursuit.py` does not. Products that their rounding may confuse are ranked by float64 products.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import nnls
 
-from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE, Limits
+from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE, Dictionary, Limits
 
 SINGLE = float(np.finfo(np.float32).eps)
+GATHERED = 1 << 21  # float64 numbers of candidates that are held at a time
 
 
 class LockStep:
-    """Codes of signals in rows (float64, of ordinary size) over atoms in rows.
+    """Codes of signals in rows (float64, of ordinary size).
 
     Parameters
     ----------
-    atoms : ndarray of shape (d, n)
-    coarse : ndarray of shape (d, n), float32
-        The same atoms.
-    norms : ndarray of shape (d,), float64
+    dictionary : Dictionary
     limits : Limits
     mode : OMP, POSITIVE or GAIN
     signals : ndarray of shape (m, n), float64
+    most, tol : ndarray of shape (m,)
+        Most non-zeros, and squared residual at which to stop, of each signal.
     """
 
     def __init__(
         self,
-        atoms: np.ndarray,
-        coarse: np.ndarray,
-        norms: np.ndarray,
+        dictionary: Dictionary,
         limits: Limits,
         mode: int,
         signals: np.ndarray,
+        most: np.ndarray,
+        tol: np.ndarray,
     ) -> None:
-        (m, n), k = signals.shape, limits.k
-        self.atoms, self.coarse, self.norms, self.limits, self.mode = atoms, coarse, norms, limits, mode
-        self.signals, self.lengths = signals, np.linalg.norm(signals, axis=1)
-        self.rounding = 2 * SINGLE * n**0.5 * limits.scale**0.5  # of float32 products with unit vectors
-        # A ridge is one more entry of every chosen atom, orthogonal to all others.
-        long = n + k * (limits.penalty > 0)
-        self.residual = np.zeros((m, long))
-        self.residual[:, :n] = signals
-        self.basis, self.upper, self.half = np.zeros((m, k, long)), np.zeros((m, k, k)), np.zeros((m, k))
+        (m, n), k = signals.shape, int(most.max())
+        self.atoms, self.coarse, self.norms = dictionary.atoms, dictionary.coarse, dictionary.norms
+        self.limits, self.mode, self.signals, self.most, self.tol = limits, mode, signals, most, tol
+        self.residual, self.lengths = signals.copy(), np.linalg.norm(signals, axis=1)
+        self.basis, self.upper, self.half = np.zeros((m, k, n)), np.zeros((m, k, k)), np.zeros((m, k))
         self.support, self.sizes = np.zeros((m, k), np.int64), np.zeros(m, np.int64)
-        self.closed: dict[int, list[int]] = {}  # atoms that depend on those chosen, by row
+        self.weights = np.zeros((m, k))  # with POSITIVE those of the last step, and in the end those of all
+        self.closed = np.zeros((2, 0), np.int64)  # rows and atoms that were taken, or depend on those
+        if mode == GAIN:
+            self.den = np.tile(self.norms[: len(self.atoms)] ** 2, (m, 1))
 
-    def run(self, tol: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Supports and weights, the first ``sizes`` of each row; ``tol`` bounds the squared residuals."""
-        n, k, live = self.signals.shape[1], self.limits.k, np.arange(len(self.signals))
-        if self.mode == GAIN:
-            self.scores = self.signals.astype(np.float32) @ self.coarse.T
-            self.den = np.tile(
-                np.where(self.norms > 0, self.norms**2 + self.limits.penalty, CLOSED).astype(np.float32),
-                (len(live), 1),
-            )
-        for _ in range(3 * k if self.mode == POSITIVE else len(self.atoms)):
-            left = np.einsum("ij,ij->i", self.residual[live, :n], self.residual[live, :n])
-            live = live[(self.sizes[live] < k) & (left > tol[live])]
+    def run(self, atoms_per_step: int) -> None:
+        """Fill ``support`` and ``weights``, the first ``sizes`` of each row."""
+        live = np.arange(len(self.signals))
+        for _ in range(3 * self.support.shape[1] if self.mode == POSITIVE else len(self.atoms)):
+            left = np.einsum("ij,ij->i", self.residual[live], self.residual[live])
+            live = live[(self.sizes[live] < self.most[live]) & (left > self.tol[live])]
+            picks = self.best_atoms(live, atoms_per_step)
+            live, picks = live[picks[:, 0] >= 0], picks[picks[:, 0] >= 0]
             if not len(live):
                 break
-            picks = self._choose(live)
-            live, picks = live[picks >= 0], picks[picks >= 0]
-            self._append(live, picks)
-            if self.mode == POSITIVE:
-                for row in live:
-                    self._keep_positive(row)
-        weights = np.zeros((len(self.signals), k))
+            for pick in picks.T:
+                room = (pick >= 0) & (self.sizes[live] < self.most[live])
+                self._append(live[room], pick[room])
+            for row in live if self.mode == POSITIVE else ():
+                self._keep_positive(row)
         for row, size in enumerate(self.sizes):
-            weights[row, :size] = self._weights(row)
-        return self.support, weights
+            self.weights[row, :size] = self._fitted(row)
 
-    def _weights(self, row: int) -> np.ndarray:
-        size = self.sizes[row]
-        return solve_triangular(self.upper[row, :size, :size], self.half[row, :size], check_finite=False)
+    def _fitted(self, row: int) -> np.ndarray:
+        """Weights of the support by (penalised) least squares."""
+        size, penalty = self.sizes[row], self.limits.penalty
+        upper, half = self.upper[row, :size, :size], self.half[row, :size]
+        if penalty == 0 or size == 0:
+            return solve_triangular(upper, half, check_finite=False) if size else half
+        more = np.vstack([upper, penalty**0.5 * np.eye(size)])
+        return np.linalg.lstsq(more, np.append(half, np.zeros(size)), rcond=None)[0]
 
-    def _choose(self, live: np.ndarray) -> np.ndarray:
-        """The next atom of each signal, or -1 where none rises above rounding."""
-        every, n = np.arange(len(live)), self.signals.shape[1]
-        sigma = self.rounding * self.lengths[live]
-        if self.mode == GAIN:
-            sigma = (sigma * (1 + np.sqrt(self.sizes[live])))[:, None]
-            spread = (2 * self.rounding * self.limits.scale**0.5 * np.sqrt(self.sizes[live]))[:, None]
-            c, den = np.abs(self.scores[live]), self.den[live]
-            scores = (c + sigma) ** 2 / np.maximum(den - spread, 1e-30)
-            best = scores.argmax(axis=1)
-            low = np.maximum(c[every, best] - sigma[:, 0], 0) ** 2 / (den[every, best] + spread[:, 0])
-            top = c[every, best]
+    def best_atoms(self, live: np.ndarray, count: int) -> np.ndarray:
+        """The ``count`` best atoms of each signal, -1 where no more rise above rounding.
+
+        Float32 leaves few candidates, and float64 decides; equal to rounding means the lowest index.
+        """
+        limits, residual, d = self.limits, self.residual[live], len(self.atoms)
+        picks, norms = np.full((len(live), count), -1), np.sqrt(np.einsum("ij,ij->i", residual, residual))
+        if self.mode == GAIN:  # the next atom may differ little from those chosen, so this is float64
+            squares, den = self.norms[:d] ** 2, self.den[live]
+            usable = den > limits.dependence * squares
+            scores = np.abs(residual @ self.atoms.T) / np.sqrt(np.where(usable & (squares > 0), den, np.inf))
+            sigma = limits.fine * np.ones((len(live), 1)) + 1e-9 * scores.max(axis=1, keepdims=True)
         else:
-            residual = self.residual[live, :n]
-            sigma = self.rounding * np.sqrt(np.einsum("ij,ij->i", residual, residual))
-            scores = residual.astype(np.float32) @ self.coarse.T
-            if self.mode != POSITIVE:
-                np.abs(scores, out=scores)
-            for i in np.flatnonzero([row in self.closed for row in live]) if self.closed else ():
-                scores[i, self.closed[live[i]]] = -1
-            best = scores.argmax(axis=1)
-            top = scores[every, best]
-            low = top - 2 * sigma
-        weak = top <= 64 * self.limits.floor * self.lengths[live] * self.norms[best]
-        highest = scores[every, best]
-        scores[every, best] = -np.inf
-        doubtful = weak | (low <= 0) | (scores.max(axis=1) >= low)
-        scores[every, best] = highest
-        for i in np.flatnonzero(doubtful):
-            best[i] = self._settle(live[i], np.flatnonzero(scores[i] >= low[i]))
-        return best
-
-    def _settle(self, row: int, candidates: np.ndarray) -> int:
-        """Best candidate by float64 products; equal to rounding means the lowest index."""
-        limits, n, size = self.limits, self.signals.shape[1], self.sizes[row]
-        support = self.support[row, :size]
-        candidates = np.setdiff1d(candidates, [*support, *self.closed.get(row, [])])
-        vectors = self.atoms[candidates].astype(np.float64)
-        exact = vectors @ self.residual[row, :n]
-        if self.mode != POSITIVE:
-            exact = np.abs(exact)
-        margin = self.lengths[row] + np.abs(self._weights(row)) @ self.norms[support]
-        den, above = np.ones(len(candidates)), exact > limits.floor * margin * self.norms[candidates]
+            scores = residual.astype(np.float32) @ self.coarse[:d].T
+            np.abs(scores, out=scores, where=self.mode != POSITIVE)
+            sigma = (2 * SINGLE * (residual.shape[1] * limits.scale) ** 0.5 * norms)[:, None]
+        places = np.full(len(self.signals), -1)
+        places[live] = np.arange(len(live))
+        hidden = self.closed[:, places[self.closed[0]] >= 0]
+        scores[places[hidden[0]], hidden[1]] = -np.inf
+        least = (
+            scores.max(axis=1)
+            if count == 1
+            else np.partition(scores, max(0, d - count), axis=1)[:, max(0, d - count)]
+        )
+        least = np.maximum(least[:, None] - 2 * sigma, -CLOSED).astype(scores.dtype)
+        rows, atoms = np.nonzero(scores >= least)
+        exact, rest = scores[rows, atoms].astype(np.float64), np.ones(len(rows))
         if self.mode == GAIN:
-            rest, basis = np.pad(vectors, ((0, 0), (0, self.basis.shape[2] - n))), self.basis[row, :size]
-            for _ in range(2):
-                rest -= (rest @ basis.T) @ basis
-            den = np.einsum("ij,ij->i", rest, rest) + limits.penalty
-            above &= den > limits.dependence * self.norms[candidates] ** 2
-            self.den[row, candidates[~above]] = CLOSED
-            den = np.sqrt(np.where(above, den, 1.0))
-        if not above.any():
-            again = self.mode == GAIN and len(candidates) > 0
-            return self._settle(row, np.flatnonzero(self.den[row] < CLOSED / 2)) if again else -1
-        scores = np.where(above, exact / den, -np.inf)
-        noise = limits.fine * margin * limits.scale**0.5 / den
-        return int(candidates[np.argmax(scores >= scores.max() - noise)])
+            rest = np.sqrt(self.den[live[rows], atoms].clip(1e-300))
+            exact *= rest
+        else:
+            for at in range(0, len(rows), piece := 1 + GATHERED // residual.shape[1]):
+                part = slice(at, at + piece)
+                vectors = self.atoms[atoms[part]].astype(np.float64)
+                exact[part] = np.einsum("ij,ij->i", vectors, residual[rows[part]])
+            exact = exact if self.mode == POSITIVE else np.abs(exact)
+        weak = exact <= 64 * limits.floor * self.lengths[live[rows]] * self.norms[atoms]
+        unclear = weak | (np.bincount(rows)[rows] > count)
+        margin = self.lengths[live]
+        for i in np.unique(rows[unclear]):
+            row = live[i]
+            support = self.support[row, : self.sizes[row]]
+            margin[i] += np.abs(self._fitted(row)) @ self.norms[support]
+        exact = np.where(exact > limits.floor * margin[rows] * self.norms[atoms], exact / rest, -1.0)
+        noise = limits.fine * margin[rows] * limits.scale**0.5 / rest
+        begins = np.diff(rows, prepend=-1) > 0
+        starts, group, every = np.flatnonzero(begins), np.cumsum(begins) - 1, np.arange(len(rows))
+        for step in range(count if len(rows) else 0):
+            top = np.maximum.reduceat(exact, starts)[group]
+            good = (exact > 0) & (exact >= top - noise)
+            first = np.minimum.reduceat(np.where(good, every, len(rows)), starts)
+            first = first[first < len(rows)]
+            picks[rows[first], step] = atoms[first]
+            exact[first] = -1.0
+        return picks
 
     def _append(self, live: np.ndarray, picks: np.ndarray) -> None:
         """Orthogonalise the chosen atoms and take them out of the residuals, if they are independent."""
-        n, sizes, most = self.signals.shape[1], self.sizes[live], self.sizes[live].max(initial=0)
-        new = np.zeros((len(live), 1, self.basis.shape[2]))
-        new[:, 0, :n] = self.atoms[picks]
-        if self.limits.penalty > 0:
-            new[np.arange(len(live)), 0, n + sizes] = self.limits.penalty**0.5
-        everyone = len(live) == len(self.basis)
-        basis = self.basis[:, :most] if everyone else self.basis[live, :most]
-        parts = np.zeros((len(live), 1, most))
-        square = self.norms[picks] ** 2 + self.limits.penalty
+        most = self.sizes[live].max(initial=0)
+        self.closed = np.hstack([self.closed, [live, picks]])
+        new, parts = self.atoms[picks].astype(np.float64)[:, None], np.zeros((len(live), 1, most))
+        basis = self.basis[:, :most] if len(live) == len(self.basis) else self.basis[live, :most]
         for _ in range(2):
             part = new @ basis.transpose(0, 2, 1)
             new -= part @ basis
             parts += part
             norms = np.linalg.norm(new[:, 0], axis=1)
-            if (norms**2 > 0.25 * square).all():  # no digits were lost
+            if (norms > 0.5 * self.norms[picks]).all():  # no digits were lost
                 break
-        taken = norms**2 > self.limits.dependence * square
-        for i in np.flatnonzero(sizes) if self.limits.penalty > 0 else ():  # it hides dependence
-            chosen, atom = self.atoms[self.support[live[i], : sizes[i]]].T, self.atoms[picks[i]].astype(float)
-            rest = atom - chosen @ np.linalg.lstsq(chosen, atom, rcond=None)[0]
-            taken[i] = rest @ rest > self.limits.dependence * self.norms[picks[i]] ** 2
-        for row, pick in zip(live[~taken], picks[~taken]):
-            self.closed.setdefault(row, []).append(pick)
-        if self.mode == GAIN:
-            self.den[live, picks] = CLOSED
-        live, sizes, norms, new, parts = (
-            live[taken],
-            sizes[taken],
-            norms[taken],
-            new[taken, 0],
-            parts[taken, 0],
-        )
-        new /= norms[:, None]
-        alpha = np.einsum("ij,ij->i", new, self.residual[live])
-        self.residual[live] -= alpha[:, None] * new
-        self.basis[live, sizes], self.half[live, sizes], self.support[live, sizes] = new, alpha, picks[taken]
+        taken = norms**2 > self.limits.dependence * self.norms[picks] ** 2
+        live, picks, norms, parts = live[taken], picks[taken], norms[taken], parts[taken, 0]
+        new, sizes = new[taken, 0] / norms[:, None], self.sizes[live]
+        alpha = np.einsum("ij,ij->i", new, self.signals[live])
+        self.basis[live, sizes], self.half[live, sizes], self.support[live, sizes] = new, alpha, picks
         self.upper[live, :most, sizes], self.upper[live, sizes, sizes] = parts, norms
         self.sizes[live] += 1
+        self.residual[live] -= np.einsum("ij,ij->i", new, self.residual[live])[:, None] * new
+        for row in live if self.limits.penalty > 0 else ():
+            size = self.sizes[row]
+            shares = self.upper[row, :size, :size] @ self._fitted(row)
+            self.residual[row] = self.signals[row] - shares @ self.basis[row, :size]
         if self.mode == GAIN:
-            products = new[:, :n].astype(np.float32) @ self.coarse.T
-            self.scores[live] -= alpha[:, None].astype(np.float32) * products
-            self.den[live] -= products**2
+            self.den[live] -= (new @ self.atoms.T) ** 2
 
     def _keep_positive(self, row: int) -> None:
-        """Non-negative least squares on the support; atoms of weight zero leave it."""
-        size, n, limits = self.sizes[row], self.signals.shape[1], self.limits
-        if (self._weights(row) > 0).all():
-            return
-        support = self.support[row, :size]
-        matrix = np.vstack([self.atoms[support].T, limits.penalty**0.5 * np.eye(size)])
-        stay = nnls(matrix, np.append(self.signals[row], np.zeros(size)))[0] > 0
-        self.sizes[row] = 0
-        self.residual[row, :n], self.residual[row, n:] = self.signals[row], 0
-        self.basis[row], self.upper[row] = 0, 0
-        for atom in support[stay].copy():
-            self._append(np.array([row]), np.array([atom]))
+        """Non-negative least squares on the support (Lawson and Hanson); atoms of weight zero leave it."""
+        gone: list[int] = []
+        for _ in range(3 * self.support.shape[1]):
+            size, before = self.sizes[row], self.weights[row, : self.sizes[row]]
+            fitted = self._fitted(row)
+            if (fitted > 0).all():
+                self.weights[row, :size], self.weights[row, size:] = fitted, 0
+                back = self.atoms[gone].astype(np.float64) @ self.residual[row]
+                floor = self.limits.floor * (
+                    self.lengths[row] + fitted @ self.norms[self.support[row, :size]]
+                )
+                if not (back > floor * self.norms[gone]).any() or size == self.most[row]:
+                    return
+                self._append(np.array([row]), np.array([gone.pop(int(back.argmax()))]))
+            else:
+                down, reach = fitted <= 0, np.full(size, np.inf)
+                reach[down] = np.divide(before, before - fitted, out=np.zeros(size), where=before > fitted)[
+                    down
+                ]
+                move = reach.min()
+                gone += self.support[row, :size][reach <= move].tolist()
+                self.weights[row, :size] += move * (fitted - before)
+                self._drop(row, reach > move)
+
+    def _drop(self, row: int, stay: np.ndarray) -> None:
+        """Take atoms out of the support: their columns leave the triangle, which a QR makes one again."""
+        size, first, kept = len(stay), int(np.argmin(stay)), np.flatnonzero(stay)
+        new, basis, upper = len(kept), self.basis[row], self.upper[row]
+        turn, corner = np.linalg.qr(upper[first:size, kept[first:]])
+        left = self.support[row, :size][~stay]
+        self.closed = self.closed[:, (self.closed[0] != row) | ~np.isin(self.closed[1], left)]
+        upper[:first, first:new] = upper[:first, kept[first:]]
+        upper[first:] = 0
+        upper[first:new, first:new] = corner
+        basis[first:new], basis[new:] = turn.T @ basis[first:size], 0
+        self.half[row, first:new] = turn.T @ self.half[row, first:size]
+        self.support[row, :new], self.weights[row, :new] = self.support[row, kept], self.weights[row, kept]
+        self.weights[row, new:], self.sizes[row] = 0, new
+        fitted = upper[:new, :new] @ self._fitted(row)
+        self.residual[row] = self.signals[row] - fitted @ basis[:new]

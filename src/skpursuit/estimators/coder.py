@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
+from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig, make_coder
@@ -24,16 +25,21 @@ from skpursuit.estimators.sklearn_types import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from skpursuit.estimators.tensors import TensorRows, is_tensor, like_tensor
+from skpursuit.kernels.batch_types import SparseCodes
 from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import default_sparsity as sparsity
 
 
-def code_sparsity(k: int | None, tol: float | None, shape: tuple[int, int]) -> int:
-    """Non-zeros of a code over d atoms of length n; warns where there are fewer atoms."""
+def code_sparsity(k: Any, tol: Any, shape: tuple[int, int]) -> Any:
+    """Non-zeros of a code (or of each) over d atoms of length n; warns where there are fewer atoms."""
     d, n = shape
     if k is None:
         return sparsity.for_codes(n, d, tol is not None)
+    if np.ndim(k):
+        sparsity.clip_to_available("n_nonzero_coefs", int(np.max(k, initial=1)), d, "the dictionary", "atoms")
+        return np.asarray(k)
     return sparsity.clip_to_available("n_nonzero_coefs", k, d, "the dictionary", "atoms")
 
 
@@ -77,9 +83,26 @@ class SparseCodesMixin(
         return tags
 
 
+def dense(values: Any, name: str) -> Any:
+    """An array of what is one, tensors included; what has no entries to work with is refused."""
+    if issparse(values) or isinstance(values, LinearOperator):
+        raise TypeError(
+            f"{name} must be a dense array, got {type(values).__name__}; write {name}.toarray(), or for an "
+            f"operator {name} @ np.eye({name}.shape[1])"
+        )
+    return TensorRows(values)[:] if is_tensor(values) else values
+
+
 def check_signals(values: Any, name: str, n_columns: int) -> np.ndarray:
     """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
     check_unmasked(**{name: values})
+    if is_tensor(values):
+        array = TensorRows(values)
+        if len(array.shape) != 2 or array.shape[1] != n_columns:
+            raise ValueError(
+                f"{name} has shape {tuple(array.shape)}, expected {n_columns} columns, as the atoms"
+            )
+        return array  # type: ignore[return-value]  # what coders read of an array
     array = check_array(
         values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
     )
@@ -102,13 +125,13 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         Atoms in rows. They need not have unit norm: the atom with the largest absolute product with the
         residual is taken, as in scikit-learn. Zero atoms, and those below 2^-60 of the largest, are never
         used.
-    n_nonzero_coefs : int or None, default=10
+    n_nonzero_coefs : int, array of int with one for each signal, or None, default=10
         Non-zeros of a code. More than there are atoms is cut down with a warning. None: a tenth of the
         atoms, or no limit if `tol` is given, but at most as many as a signal has entries.
     solver : {"omp", "cosamp"}, default="omp"
         Orthogonal matching pursuit, or CoSaMP (Needell, Tropp 2009): take the 2k best atoms, fit them
         together with the k present ones, keep the k largest weights.
-    tol : float, optional
+    tol : float or array of float with one for each signal, optional
         Stop once the squared norm of the residual is at most this, also below `n_nonzero_coefs` atoms.
     max_iter : int, optional
         CoSaMP: limit on iterations; default `n_nonzero_coefs`. It stops earlier when the residual no
@@ -122,13 +145,17 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         few, a product of all residuals with the dictionary is made for every step.
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
-        errors. It shrinks weights while atoms are chosen and in the codes.
+        errors. It shrinks weights while atoms are chosen and in the codes. Such codes are made at the speed
+        of plain pursuit, and not with ``score="gain"``.
     score : {"correlation", "gain"}, default="correlation"
         OMP takes the atom with the largest absolute product with the residual, or the one that lowers the
         squared error most ("gain": orthogonal least squares, as in SPAMS).
     positive : bool, default=False
         OMP: take the atom with the largest product, keep weights non-negative by least squares with an active
         set, and drop atoms whose weight is zero.
+    atoms_per_step : int, default=1
+        OMP: atoms taken from each product of a residual with the dictionary, the best first. More than one
+        saves products where a code has hundreds of atoms.
     verbose : bool, int or "auto"
         Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
@@ -157,9 +184,9 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     """
 
     dictionary: Any
-    n_nonzero_coefs: int | None = 10
+    n_nonzero_coefs: Any = 10
     solver: str = "omp"
-    tol: float | None = None
+    tol: Any = None
     _: KW_ONLY
     max_iter: int | None = None
     refit: bool = False
@@ -168,6 +195,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     ridge: float = 0.0
     score: str = "correlation"
     positive: bool = False
+    atoms_per_step: int = 1
 
     @monitored
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
@@ -198,7 +226,54 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         """
         atoms = self._atoms()
         signals = check_signals(X, "signals", atoms.shape[1])
-        return self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
+        return self._encoder(atoms, signals.dtype, len(signals)).transform(signals)
+
+    @monitored
+    def encode(self, X: Any) -> SparseCodes:
+        """Code signals as arrays of fixed width, atoms in the order in which they were chosen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_signals, n_features)
+            Signals in rows.
+
+        Returns
+        -------
+        SparseCodes
+            Arrays `indices` (int32) and `values` of shape (n_signals, n_nonzero_coefs), filled up with zeros,
+            and `counts`. Those of a PyTorch tensor are tensors, values in its dtype.
+        """
+        atoms = self._atoms()
+        signals = check_signals(X, "signals", atoms.shape[1])
+        codes = self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
+        return SparseCodes(*like_tensor(X, *codes))
+
+    def extend(self, atoms: Any) -> PursuitCoder:
+        """Add atoms to the dictionary, behind those that are there.
+
+        The coder then works on its own copy of the dictionary, and makes the Gram matrix of the first atoms
+        only once.
+
+        Parameters
+        ----------
+        atoms : array-like of shape (n_new, n_features)
+
+        Returns
+        -------
+        PursuitCoder
+            This coder.
+        """
+        before, known = self._atoms(), vars(self).get("_prepared")
+        new = check_array(dense(atoms, "atoms"), dtype=FLOAT_DTYPES, input_name="atoms")
+        if new.shape[1] != before.shape[1]:
+            raise ValueError(f"atoms have {new.shape[1]} columns, expected {before.shape[1]}, as the others")
+        self.dictionary = np.vstack([before, new])
+        self.dictionary.setflags(write=False)
+        dtype = np.dtype(known[1].dtype if known else self.dictionary.dtype)
+        config = self._config(self.dictionary.shape)
+        encoder = make_coder(self.dictionary, dtype, config, None, known[1] if known else None)
+        self._prepared = self.dictionary, encoder
+        return self
 
     def transform_stream(self, source: Any) -> Iterator[csr_array]:
         """Code signals that do not fit in memory, piece by piece.
@@ -221,30 +296,51 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         for piece in source:
             signals = check_signals(piece, "signals", atoms.shape[1])
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
-            yield encoder.encode(signals, done)
+            yield encoder.transform(signals, done)
             done += len(signals)
 
     def _check(self) -> None:
-        shape = np.shape(self.dictionary)
+        shape = np.shape(dense(self.dictionary, "dictionary"))
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
-        own = {"solver": [one_of(*RELATIVE_COST)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
-        own |= {"score": [one_of("correlation", "gain")], "positive": ["boolean"]}
+        own: dict[str, Any] = {"solver": [one_of(*RELATIVE_COST)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
+        own |= {"score": [one_of("correlation", "gain")], "positive": ["boolean"], "atoms_per_step": [COUNT]}
+        for name, least in (("n_nonzero_coefs", 1), ("tol", 0)):
+            given = getattr(self, name)
+            if np.ndim(given):
+                own[name], each = "no_validation", np.asarray(given)
+                whole = each.dtype.kind in ("iu" if name != "tol" else "fiu")
+                if each.ndim != 1 or not whole or not (np.isfinite(each) & (each >= least)).all():
+                    kind = "a float" if name == "tol" else "an int"
+                    raise ValueError(f"{name} must be {kind} of at least {least}, or one for each signal")
         check_parameters(self, dictionary="no_validation", **own)
         if self.positive and self.score == "gain":
             raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
         if self.solver == "cosamp" and (self.positive or self.score == "gain"):
             raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
+        if self.solver == "cosamp" and self.atoms_per_step > 1:
+            raise ValueError("atoms_per_step needs solver='omp': CoSaMP takes 2 k atoms per product")
+        if self.ridge > 0 and self.score == "gain":
+            raise ValueError("a ridge and score='gain' do not go together; leave one of them out")
 
     def _atoms(self) -> np.ndarray:
         self._check()
         check_unmasked(dictionary=self.dictionary)
-        return check_array(self.dictionary, dtype=FLOAT_DTYPES, input_name="dictionary")
+        return check_array(dense(self.dictionary, "dictionary"), dtype=FLOAT_DTYPES, input_name="dictionary")
+
+    def _config(self, shape: tuple[int, int]) -> CoderConfig:
+        k = code_sparsity(self.n_nonzero_coefs, self.tol, shape)
+        tol = self.tol if self.tol is None or np.ndim(self.tol) == 0 else np.asarray(self.tol)
+        given = tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
+        return CoderConfig(k, *given, self.score, self.positive, self.atoms_per_step)
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
-        k = code_sparsity(self.n_nonzero_coefs, self.tol, atoms.shape)
-        given = self.tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
-        return make_coder(atoms, dtype, CoderConfig(k, *given, self.score, self.positive), expected)
+        config, (known, encoder) = self._config(atoms.shape), vars(self).get("_prepared", (None, None))
+        again = encoder if known is not None and known is self.dictionary else None
+        single = dtype in (np.float32, np.float16)
+        if again and again.reusable(config, np.dtype(np.float32 if single else np.float64)):
+            return again
+        return make_coder(atoms, dtype, config, expected)
 
     @property
     def n_features_in_(self) -> int:

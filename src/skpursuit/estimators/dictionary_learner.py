@@ -146,7 +146,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
-        return make_coder(self.components_, X.dtype, self._config(k), len(X)).encode(X)
+        return make_coder(self.components_, X.dtype, self._config(k), len(X)).transform(X)
 
     def _atoms(self) -> np.ndarray:
         check_is_fitted(self)

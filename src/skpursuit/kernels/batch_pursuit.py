@@ -10,8 +10,8 @@ with the atoms themselves. So are stops: a residual energy near the tolerance is
 Weights are refined through float64 residuals. The supports are those of float64 arithmetic for the cost of
 float32.
 
-A signal whose chosen atoms nearly depend on each other stays PENDING, for `coding.lockstep`. A ridge penalty
-is the same as one more entry for every atom, orthogonal to all others: only squared norms feel it.
+A signal that float32 cannot follow, mostly because its atoms nearly depend on each other, stays PENDING, for
+`coding.lockstep`.
 """
 
 import math
@@ -21,9 +21,9 @@ import numpy as np
 from numba import njit
 
 from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, SLOTS, TILE, VECTORS
-from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise, top_peak
+from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise
 
-DONE, FAILED, AGAIN = -1, -2, -3  # in place of an atom: coded; not to be followed; atoms were closed
+DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
 UNIT = 2.0**-23  # rounding of float32
 SURE = 5.0  # standard deviations of rounding that a gap must exceed
 SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
@@ -44,32 +44,24 @@ kernel = partial(entry, cache=False, no_cpython_wrapper=True)
 inlined = partial(entry, cache=False, inline="always")
 
 
-FORMATS = {8: (np.int64(2**63 - 1), 52, 1022, 1000), 4: (np.int32(2**31 - 1), 23, 126, 120)}  # by bytes
-
-
 @entry()
-def load_block(signals, bits, layout, coarse, exponents, energy):
+def load_block(signals, coarse, exponents, energy, least, most):
     """Powers of two that bring the signals near 1, float32 copies of that size, and their energies.
 
-    ``bits`` is the memory of the signals read as integers: without their sign, floats have the same order.
-    ``layout`` is one of FORMATS. Returns the first row with NaN or infinity, or -1.
+    Returns the first row whose squared norm is neither 0 nor between ``least`` and ``most``, or -1.
     """
-    mask, shift, bias, bound = layout
     for s in range(signals.shape[0]):
-        peak = mask & 0
+        total = 0.0
         for p in range(signals.shape[1]):
-            size = bits[s, p] & mask
-            peak = size if size > peak else peak
-        exponent = np.int64(peak >> shift) - bias
-        if exponent == np.int64(mask >> shift) - bias:
-            return s
-        exponent = bound if exponent > bound else -bound if exponent < -bound else exponent
-        unit, total = math.ldexp(1.0, -exponent), 0.0
-        for p in range(signals.shape[1]):
-            v = signals[s, p] * unit
-            coarse[s, p] = v
+            v = np.float64(signals[s, p])
             total += v * v
-        exponents[s], energy[s] = exponent, total
+        if total != 0 and not least <= total <= most:
+            return s
+        exponents[s] = math.frexp(np.sqrt(total))[1]
+        unit = math.ldexp(1.0, -exponents[s])
+        for p in range(signals.shape[1]):
+            coarse[s, p] = signals[s, p] * unit
+        energy[s] = total * unit * unit
     return -1
 
 
@@ -94,9 +86,9 @@ def products(atoms, chosen, size, vector, out):
 
 
 @kernel()
-def set_residual(target, atoms, fit, size):
+def set_residual(target, atoms, work, size):
     """Residual of a target (vector, factor) in float64; returns its squared norm."""
-    (y, unit), r, w, support = target, fit.residual, fit.weights, fit.support
+    (y, unit), r, w, support = target, work.residual, work.weights, work.support
     for p in range(y.shape[0]):
         r[p] = y[p] * unit
     for i in range(0, size - 3, 4):
@@ -115,28 +107,31 @@ def set_residual(target, atoms, fit, size):
 
 
 @kernel()
-def back_substitute(fit, vector, size):
+def back_substitute(work, vector, size):
     """Solve ``L^T w = vector`` in place."""
     for i in range(size - 1, -1, -1):
-        v = vector[i] * fit.inverse[i]
+        v = vector[i] * work.inverse[i]
         vector[i] = v
         for p in range(i):
-            vector[p] -= fit.lower[i, p] * v
+            vector[p] -= work.lower[i, p] * v
 
 
 @kernel()
-def refine(target, atoms, fit, size, penalty, enough):
-    """Fit what the weights leave of a target, again and again; False if that does not converge fast."""
-    w, step, before = fit.weights, fit.step, np.inf
+def refine(target, atoms, work, size, enough):
+    """Weights by the float32 factor, refined on what they leave of a target; False if that is slow to end."""
+    w, step, before = work.weights, work.step, np.inf
+    for i in range(size):
+        w[i] = work.half[i]
+    back_substitute(work, w, size)
     while True:
-        set_residual(target, atoms, fit, size)
-        products(atoms, fit.support, size, fit.residual, step)
+        set_residual(target, atoms, work, size)
+        products(atoms, work.support, size, work.residual, step)
         for i in range(size):
-            v = step[i] - penalty * w[i]
+            v = step[i]
             for p in range(i):
-                v -= fit.lower[i, p] * step[p]
-            step[i] = v * fit.inverse[i]
-        back_substitute(fit, step, size)
+                v -= work.lower[i, p] * step[p]
+            step[i] = v * work.inverse[i]
+        back_substitute(work, step, size)
         change, length = 0.0, 0.0
         for i in range(size):
             w[i] += step[i]
@@ -149,255 +144,176 @@ def refine(target, atoms, fit, size, penalty, enough):
         before = change
 
 
-@kernel()
-def remainder(fit, size, square):
-    """Squared norm of what the chosen atoms leave of one whose products with them are in ``fit.step``.
-
-    It is that without a penalty, which would hide that an atom depends on others.
-    """
-    for i in range(size):
-        v = fit.step[i]
-        for p in range(i):
-            v -= fit.plain[i, p] * fit.plain[size, p]
-        fit.plain[size, i] = v * fit.plain[i, i]
-        square -= fit.plain[size, i] ** 2
-    fit.plain[size, size] = 1 / np.sqrt(square)
-    return square
-
-
-@kernel()
-def _solve(fit, size):
-    """Weights as float32 has them."""
-    for i in range(size):
-        fit.weights[i] = fit.half[i]
-    back_substitute(fit, fit.weights, size)
-
-
 @inlined()
-def _settle(dictionary, limits, work, fit, c, size, bounds, mode):
-    """Best atom by float64 products with the residual of `_look`; equal to rounding means the lowest index.
+def _decide(target, dictionary, limits, work, c, now, mode):
+    """Stop, or settle which atom is next, by the float64 residual: (atom, energy of the residual).
 
-    ``bounds`` is (least score of an atom that may be the best, norm that rounding is relative to, (doubt,
-    spread) of the scores).
+    ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, atom with the best score or its
+    complement where others may be as good, doubt and spread of scores). Atoms that may be the best are ranked
+    in float64; equal to rounding means the lowest index.
     """
-    (low, margin, slack), picks, exact, found = bounds, work.picks, work.exact, 0
+    (size, tol, norm, j, sigma, spread), atoms = now, dictionary.atoms
+    picks, exact, den, found = work.picks, work.exact, work.den, 0
+    if not refine(target, atoms, work, size, EXACT):
+        return FAILED, 0.0
+    left, margin = set_residual(target, atoms, work, size), norm
     for i in range(size):
-        c[fit.support[i]] = 0
-    for j in range(dictionary.atoms.shape[0]):
-        score = c[j] if mode == POSITIVE else abs(c[j])
+        margin += abs(work.weights[i]) * dictionary.norms[work.support[i]]
+        c[work.support[i]] = 0
+    if left <= tol or left <= (limits.floor * margin) ** 2:
+        return DONE, left
+    at = j if j >= 0 else ~j
+    best = c[at] if mode == POSITIVE else abs(c[at])
+    if j >= 0 and best >= 8 * sigma:
+        return j, left
+    if mode != POSITIVE and best < 8 * sigma:  # c is mostly rounding
+        return FAILED, left
+    low = (best - sigma) ** 2 / (den[at] + spread) if mode == GAIN else best - 2 * sigma
+    for i in range(atoms.shape[0]):
+        score = c[i] if mode == POSITIVE else abs(c[i])
         if mode == GAIN:
-            below = work.den[j] - slack[1]
-            score = (score + slack[0]) ** 2 / (below if below > 1e-30 else np.float32(1e-30))
-            score = score if work.den[j] < 0.5 * CLOSED else np.float32(-np.inf)
-        if c[j] != 0 and score >= low:
-            picks[found] = j
+            score = (score + sigma) ** 2 / max(den[i] - spread, 1e-30)
+        if c[i] != 0 and score >= low:
+            picks[found] = i
             found += 1
-    products(dictionary.atoms, picks, found, fit.residual, exact)
-    noise, top, closed = limits.fine * margin * np.sqrt(limits.scale), 0.0, DONE
+    products(atoms, picks, found, work.residual, exact)
+    top, noise = 0.0, 0.0
     for i in range(found):
-        j, den, norm = picks[i], 1.0, dictionary.norms[picks[i]]
+        i_norm, rest = dictionary.norms[picks[i]], 1.0
         exact[i] = exact[i] if mode == POSITIVE else abs(exact[i])
-        above = exact[i] > limits.floor * margin * norm
+        above = exact[i] > limits.floor * margin * i_norm
         if mode == GAIN:
-            for p in range(size):
-                fit.weights[p] = 0.0
-            refine((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size, limits.penalty, EXACT)
-            den = limits.penalty + set_residual((dictionary.atoms[j], 1.0), dictionary.atoms, fit, size)
-            for p in range(size):
-                den += limits.penalty * fit.weights[p] ** 2
-            if not (above and den > limits.dependence * norm**2):
-                work.den[j], closed, above = CLOSED, AGAIN, False
-            den = np.sqrt(den)
-        exact[i] = exact[i] / den if above else -np.inf
-        work.noise[i] = noise / den
-        top = exact[i] if exact[i] > top else top
-    best = closed
+            refine((atoms[picks[i]], 1.0), atoms, work, size, EXACT)
+            rest = np.sqrt(set_residual((atoms[picks[i]], 1.0), atoms, work, size))
+        exact[i] = exact[i] / rest if above and rest * rest > limits.dependence * i_norm**2 else -1.0
+        if exact[i] > top:
+            top, noise = exact[i], limits.fine * margin * np.sqrt(limits.scale) / rest
     for i in range(found):
-        if exact[i] > 0 and exact[i] >= top - work.noise[i] and (best < 0 or picks[i] < best):
-            best = picks[i]
-    return best
+        if exact[i] > 0 and exact[i] >= top - noise:
+            return picks[i] if abs(c[picks[i]]) >= 8 * sigma else FAILED, left
+    return DONE if mode != GAIN else FAILED, left
 
 
 @kernel()
 def _look_ahead(c, work, j, size, slot):
-    """Put atom j and AHEAD - 1 that may follow it into ``work.picks``; their peaks are lost."""
-    work.picks[0] = j
-    work.peaks[(j // TILE) * LANES + j % LANES] = 0
+    """Put atom j and those of the AHEAD - 1 largest other peaks, which may follow it, into ``work.picks``."""
+    picks, top, own = work.picks, work.exact, (j // TILE) * LANES + j % LANES
+    picks[:AHEAD], top[:AHEAD] = own, 0.0
+    for q in range(work.peaks.shape[0]):
+        v, row = work.peaks[q], AHEAD - 1
+        if v > top[row] and q != own:
+            while row > 1 and v > top[row - 1]:
+                picks[row], top[row] = picks[row - 1], top[row - 1]
+                row -= 1
+            picks[row], top[row] = q, v
+    picks[0] = j
     for row in range(AHEAD):
         if row > 0:
-            q = top_peak(work.peaks, work.peaks.shape[0] // LANES)
-            work.peaks[q] = 0
-            best, top = 0, np.float32(-1)
+            base = (picks[row] // LANES) * TILE + picks[row] % LANES
             for u in range(VECTORS):
-                at = (q // LANES) * TILE + q % LANES + u * LANES
-                best, top = (at, abs(c[at])) if abs(c[at]) > top else (best, top)
-            work.picks[row] = best
-        work.owner[slot + row], work.since[slot + row] = work.picks[row], size
+                at = base + u * LANES
+                picks[row] = at if u == 0 or abs(c[at]) > abs(c[picks[row]]) else picks[row]
+        work.owner[slot + row], work.since[slot + row] = picks[row], size
 
 
 @kernel()
-def _retreat(c, work, fit, first, size):
-    """Undo the steps from ``first`` on."""
-    room = fit.half.shape[0]
+def _retreat(c, work, size):
+    """Undo the steps from the first atom on whose weight is not positive; the others are to come back.
+
+    Returns (number of steps left, energy given back, number of atoms to come back, in ``work.queue``).
+    """
+    room, first, energy, waiting = work.half.shape[0], 0, 0.0, 0
+    while work.weights[first] > 0:
+        first += 1
     for tile in range(c.shape[0] // TILE):
         part = c[tile * TILE : tile * TILE + TILE]
         for i in range(first, size):
-            row, alpha = work.rows[(tile * room + i) * TILE :], np.float32(fit.half[i])
-            for j in range(TILE):
-                part[j] += alpha * row[j]
+            row, alpha = work.rows[(tile * room + i) * TILE :], np.float32(work.half[i])
+            for p in range(TILE):
+                part[p] += alpha * row[p]
+    for i in range(first, size):
+        energy += work.half[i] ** 2
+        if work.weights[i] > 0:
+            work.queue[waiting] = work.support[i]
+            waiting += 1
+    return first, energy, waiting
 
 
 @kernel()
-def _leave(work, fit, size):
-    """Move feasible weights towards those of least squares until one is zero; the first that is, or ``size``.
-
-    This is the inner step of Lawson and Hanson. Atoms that leave get the weight -1.
-    """
-    _solve(fit, size)
-    move, first = 1.0, size
-    for i in range(size):
-        if fit.weights[i] <= 0:
-            most = work.feasible[i] / (work.feasible[i] - fit.weights[i]) if work.feasible[i] > 0 else 0.0
-            move = most if most < move else move
-    for i in range(size - 1, -1, -1):
-        before = work.feasible[i]
-        work.feasible[i] = before + move * (fit.weights[i] - before)
-        if fit.weights[i] <= 0 and work.feasible[i] <= 1e-12 * before:
-            work.feasible[i], first = -1.0, i
-    return first
-
-
-@kernel()
-def _write(codes, s, fit, size, shift, mode):
-    """Sort a code by insertion and give it the units of its signal; a weight that rounds below 0 is 0."""
+def _write(codes, s, work, size, shift, ordered):
+    """The code of a signal in its units, by order of selection or, sorted by insertion, of index."""
     low, high = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
-    indices, values, count = codes.indices[s], codes.values[s], 0
+    indices, values = codes.indices[s], codes.values[s]
     for i in range(size):
-        if mode == POSITIVE and fit.weights[i] <= 0:
-            continue
-        j, v, p = fit.support[i], fit.weights[i] * low * high, count
-        while p > 0 and indices[p - 1] > j:
+        p = i
+        while ordered and p > 0 and indices[p - 1] > work.support[i]:
             indices[p], values[p] = indices[p - 1], values[p - 1]
             p -= 1
-        indices[p], values[p] = j, v
-        count += 1
-    codes.counts[s] = count
-
-
-@inlined()
-def _decide(target, dictionary, limits, work, fit, c, now, mode):
-    """Stop, or choose the next atom, by the float64 residual: (atom, energy of the residual, variance of c).
-
-    ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, variance of c, spread).
-    """
-    size, tol, norm, variance, spread = now
-    _solve(fit, size)
-    if not refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT):
-        return FAILED, 0.0, variance
-    left, margin = set_residual(target, dictionary.atoms, fit, size), norm
-    for i in range(size):
-        margin += abs(fit.weights[i]) * dictionary.norms[fit.support[i]]
-    if left <= tol or left <= (limits.floor * margin) ** 2:
-        return DONE, left, variance
-    d, tiles, zero, fresh = dictionary.atoms.shape[0], c.shape[0] // TILE, np.float32(0), False
-    while True:
-        sigma = SURE * np.sqrt(variance)
-        slack = (np.float32(sigma), np.float32(spread))
-        find_peaks(c, work.den, work.peaks, slack, tiles, mode)
-        j = locate(c, work.den, work.peaks, slack, tiles, (zero, np.float32(1e-6)), mode)
-        j = j if j >= 0 else ~j
-        if fresh or abs(c[j]) >= 8 * sigma:
-            low = (c[j] if mode == POSITIVE else abs(c[j])) - 2 * sigma  # the best atom has at least this
-            if mode == GAIN:
-                low = (low + sigma) * abs(low + sigma) / (work.den[j] + spread)
-            bounds = (np.float32(low), margin, slack)
-            j = _settle(dictionary, limits, work, fit, c, size, bounds, mode)
-            if mode != GAIN or j != AGAIN:
-                return j, left, variance
-            _solve(fit, size)
-            refine(target, dictionary.atoms, fit, size, limits.penalty, EXACT)
-            set_residual(target, dictionary.atoms, fit, size)
-        else:  # c is mostly rounding: take the products of all atoms with the residual itself
-            for p in range(d):
-                work.picks[p] = p
-            products(dictionary.atoms, work.picks, d, fit.residual, work.exact)
-            for p in range(d):
-                c[p] = work.exact[p]
-            variance, fresh = limits.rounding * UNIT**2 * left * limits.scale, True
+        indices[p], values[p] = work.support[i], work.weights[i] * low * high
+    codes.counts[s] = size
 
 
 def _bind(mode):
     """The kernel of one mode."""
 
     @entry()
-    def code_block(block, dictionary, limits, work, fit, codes):
+    def code_block(block, dictionary, limits, work, codes, ordered):
         """Code every signal of a block; those that float32 cannot follow stay PENDING."""
-        k, tiles, width = limits.k, block.start.shape[1] // TILE, block.start.shape[1]
-        den, peaks, rounds, zero, small = work.den, work.peaks, work.rounds, np.float32(0), np.float32(1e-4)
+        width, room, zero = block.start.shape[1], work.half.shape[0], np.float32(0)
+        tiles, den, peaks, rounds = width // TILE, work.den, work.peaks, work.rounds
         for s in range(block.signals.shape[0]):
             c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
-            target, tol, norm = (block.signals[s], unit), limits.tol * unit * unit, np.sqrt(energy)
+            k, tol, norm = block.most[s], block.tol[s] * unit * unit, np.sqrt(energy)
+            target, weak = (block.signals[s], unit), 64 * limits.floor * norm
             size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
             left, doubt, worst, spread, state = energy, 0.0, 0.0, 0.0, DONE
             variance = limits.rounding * UNIT**2 * energy * limits.scale
-            sigma, weak = SURE * np.sqrt(variance), 64 * limits.floor * norm
+            sigma = SURE * np.sqrt(variance)
             slack = (np.float32(sigma), zero)
             if mode == GAIN:
-                for j in range(width):
-                    den[j] = dictionary.squares[j]
+                for p in range(width):
+                    den[p] = dictionary.squares[p]
             work.owner[:] = -1
             find_peaks(c, den, peaks, slack, tiles, mode)
             while True:
                 if queued < waiting:  # an atom that comes back after one before it has left
                     j = work.queue[queued]
                     queued += 1
+                elif size == k:
+                    break
                 else:
-                    if size == k:
+                    gone, turn = 0, turn + 1
+                    if mode == GAIN:  # scores within the doubts of the best one, if they exceed 1e-5 of it
+                        j = locate(c, den, peaks, slack, tiles, (zero, np.float32(1e-5)), mode)
+                        at = j if j >= 0 else ~j
+                        high, low = abs(c[at]) + sigma, max(abs(c[at]) - sigma, 0.0)
+                        share = 1 - (low * low * (den[at] - spread)) / (high * high * (den[at] + spread))
+                        if j >= 0 and share > 5e-6:
+                            j = locate(c, den, peaks, slack, tiles, (zero, np.float32(5e-6 + share)), mode)
+                    else:
+                        j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)
+                    j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
+                    if j < 0 or left <= tol + doubt:
+                        now = (size, tol, norm, j, sigma, spread)
+                        j, left = _decide(target, dictionary, limits, work, c, now, mode)
+                        doubt = 0.0
+                    if j < 0 or turn > 3 * k:
+                        state = j if j < 0 else FAILED
                         break
-                    gone, turn, near, j = 0, turn + 1, left <= tol + doubt, DONE
-                    if not near:
-                        if mode == GAIN:
-                            j = locate(c, den, peaks, slack, tiles, (zero, small), mode)
-                            if j >= 0:
-                                most, least = abs(c[j]) + sigma, abs(c[j]) - sigma
-                                most, least = (
-                                    most * most * (den[j] + spread),
-                                    least * least * (den[j] - spread),
-                                )
-                                if not (abs(c[j]) > sigma and least > (1 - 1e-4) * most):
-                                    share = np.float32(1.01 - least / most if abs(c[j]) > sigma else 1.01)
-                                    j = locate(c, den, peaks, slack, tiles, (zero, share), mode)
-                        else:
-                            j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)
-                        near = j < 0 or abs(c[j]) <= weak * dictionary.norms[j]
-                    if near or (limits.penalty > 0 and tol > 0):
-                        now = (size, tol, norm, variance, spread)
-                        j, left, variance = _decide(target, dictionary, limits, work, fit, c, now, mode)
-                        doubt, sigma = 0.0, SURE * np.sqrt(variance)
-                        slack = (np.float32(sigma), np.float32(spread))
-                        if j < 0 or turn > 3 * k:
-                            state = j if j < 0 else FAILED
-                            break
-                place = (j // TILE) * TILE * k + j % TILE
-                square = dictionary.norms[j] ** 2 + limits.penalty
+                place, square = (j // TILE) * TILE * room + j % TILE, dictionary.norms[j] ** 2
                 noise, pivot = 2 * limits.rounding * (UNIT * limits.scale) ** 2, square
                 for i in range(size):
                     v = np.float64(work.rows[place + i * TILE])
-                    fit.lower[size, i] = v
+                    work.lower[size, i] = v
                     pivot -= v * v
                     noise += v * v * rounds[i]
-                bare = square
-                if limits.penalty > 0:
-                    for i in range(size):
-                        fit.step[i] = dictionary.gram[fit.support[i] * width + j]
-                    bare = remainder(fit, size, square - limits.penalty)
-                if not (pivot > SHARP * square and bare > SHARP * (square - limits.penalty)):
+                if not pivot > SHARP * square:
                     state = FAILED
                     break
                 one = np.float32(1 / np.sqrt(pivot))
                 alpha = c[j] * one
                 noise *= 2 / pivot
-                rounds[size], fit.inverse[size], fit.half[size], fit.support[size] = noise, one, alpha, j
+                rounds[size], work.inverse[size], work.half[size], work.support[size] = noise, one, alpha, j
                 step = np.float64(abs(alpha))
                 variance += step * step * (noise + UNIT**2 * limits.scale)
                 sigma = SURE * np.sqrt(variance)
@@ -405,57 +321,46 @@ def _bind(mode):
                 if mode == GAIN:
                     den[j], worst = CLOSED, noise if noise > worst else worst
                     spread = 2 * SURE * np.sqrt(limits.scale * (worst + size * UNIT**2 * limits.scale))
-                slack = (np.float32(sigma), np.float32(spread))
-                found = -1
-                if k >= LONG:
+                slack, found = (np.float32(sigma), np.float32(spread)), -1
+                if room >= LONG:
                     for q in range(SLOTS):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         _look_ahead(c, work, j, size, slot)
-                        sizes = (width, k, size, slot, np.int64(SLOTS), tiles)
+                        sizes = (width, room, size, slot, np.int64(SLOTS), tiles)
                         orthogonalise(dictionary.gram, work.picks, work.rows, work.ahead, sizes)
                         found, slot = slot, (slot + AHEAD) % SLOTS
                 source, begin, apart, first = dictionary.gram, j * width, np.int64(TILE), np.int64(0)
                 if found >= 0:
                     source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
-                sizes = (begin, apart, first, size, k, place, tiles)
+                sizes = (begin, apart, first, size, room, place, tiles)
                 advance(source, work.rows, c, den, peaks, sizes, (one, alpha, slack[0], slack[1]), mode)
                 c[j] = 0
                 size += 1
-                if mode == POSITIVE:
-                    if waiting == 0:  # a new atom
-                        work.feasible[size - 1] = 0.0
-                    while queued == waiting:
-                        first = _leave(work, fit, size)
-                        if first == size:
-                            break
-                        _retreat(c, work, fit, first, size)
-                        work.owner[:] = -1
-                        queued, waiting = 0, 0
-                        for i in range(first, size):
-                            left += fit.half[i] ** 2
-                            if work.feasible[i] < 0:
-                                work.picks[gone] = fit.support[i]
-                                gone += 1
-                            else:
-                                work.queue[waiting], work.feasible[first + waiting] = (
-                                    fit.support[i],
-                                    work.feasible[i],
-                                )
-                                waiting += 1
-                        size = first
-                        find_peaks(c, den, peaks, slack, tiles, mode)
-                    if queued == waiting:
-                        queued, waiting = 0, 0
-                        for i in range(gone):  # one that left wants to come back: left to nnls
-                            state = FAILED if c[work.picks[i]] > 2 * sigma else state
-                        if state == FAILED:
-                            break
-            if state == DONE:
-                _solve(fit, size)
-                if refine(target, dictionary.atoms, fit, size, limits.penalty, ENOUGH):
-                    _write(codes, s, fit, size, block.exponents[s] - limits.exponent, mode)
+                while mode == POSITIVE and queued == waiting:
+                    least = 1.0
+                    for i in range(size):
+                        work.weights[i] = work.half[i]
+                    back_substitute(work, work.weights, size)
+                    for i in range(size):
+                        least = min(least, work.weights[i])
+                    if least > 0:
+                        for i in range(gone):  # one that left wants to come back: to the slow path
+                            state = FAILED if c[work.gone[i]] > 2 * sigma else state
+                        break
+                    for i in range(size):
+                        if work.weights[i] <= 0 and gone < work.gone.shape[0]:
+                            work.gone[gone] = work.support[i]
+                            gone += 1
+                    size, back, waiting = _retreat(c, work, size)
+                    left, queued = left + back, 0
+                    work.owner[:] = -1
+                    find_peaks(c, den, peaks, slack, tiles, mode)
+                if state == FAILED:
+                    break
+            if state == DONE and refine(target, dictionary.atoms, work, size, ENOUGH):
+                _write(codes, s, work, size, block.exponents[s] - limits.exponent, ordered)
 
     return code_block
 

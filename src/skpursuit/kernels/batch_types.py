@@ -7,34 +7,38 @@ import numpy as np
 
 OMP, POSITIVE, GAIN = 0, 1, 2  # the largest |c|; the largest c, weights >= 0; the largest c^2 / den
 PENDING = -1  # count of a code that is not known
-STALL = 1e-6  # CoSaMP stops at a relative decrease of the squared residual below this
 CLOSED = 1e30  # den of an atom that is not considered
 LANES, VECTORS = 16, 8  # float32 numbers of a vector, vectors of a tile
 TILE = LANES * VECTORS
 AHEAD = 4  # Gram rows that are orthogonalised together,
-SLOTS = 2 * AHEAD  # and of which so many are kept
+SLOTS = 2 * AHEAD  # and of which so many are cached
 
 
 class Dictionary(NamedTuple):
-    """Atoms in rows, their Gram matrix (float32, flat, rows padded to whole tiles), squared norms and norms.
+    """Atoms in rows, also in float32 with rows of zeros up to whole tiles, and what follows from them.
 
-    ``squares`` (float32) has the penalty added, and CLOSED for atoms of zeros; ``norms`` are float64.
+    ``gram`` is the flat Gram matrix of ``coarse`` without the rows of zeros. ``squares`` (squared norms,
+    float32) is CLOSED for atoms of zeros; ``norms`` are float64.
     """
 
     atoms: np.ndarray
+    coarse: np.ndarray
     gram: np.ndarray
     squares: np.ndarray
     norms: np.ndarray
 
 
 class Block(NamedTuple):
-    """Signals in rows as they are given, powers of two to divide them by, energies and products with atoms.
+    """Signals in rows as they are given, and of each a power of two to divide it by, and its limits.
 
-    ``energy`` and ``start`` (float32, padded) are those of the divided signals; ``start`` is used up.
+    ``most`` bounds non-zeros, ``tol`` is the squared residual at which to stop. ``energy`` and ``start``, the
+    products with all atoms (float32, padded to whole tiles, used up), are those of the divided signals.
     """
 
     signals: np.ndarray
     exponents: np.ndarray
+    most: np.ndarray
+    tol: np.ndarray
     energy: np.ndarray
     start: np.ndarray
 
@@ -42,15 +46,12 @@ class Block(NamedTuple):
 class Limits(NamedTuple):
     """Numbers of one encoder.
 
-    ``tol`` is in units of the signals. Relative to the norms at hand, ``fine`` bounds the rounding of
-    float64 products, ``floor`` what a product may be and still count as zero, ``dependence`` what is left
-    of the square of an atom that counts as a combination of others. ``penalty`` is the ridge, ``scale`` the
-    largest squared norm, ``rounding`` the variance of float32 products in squared units of rounding. Atoms
-    were divided by 2^``exponent``.
+    Relative to the norms at hand, ``fine`` bounds the rounding of float64 products, ``floor`` what a product
+    may be and still count as zero, ``dependence`` what is left of the square of an atom that counts as a
+    combination of others. ``penalty`` is the ridge, ``scale`` the largest squared norm, ``rounding`` the
+    variance of float32 products in squared units of rounding. Atoms were divided by 2^``exponent``.
     """
 
-    k: int
-    tol: float
     fine: float
     floor: float
     dependence: float
@@ -60,32 +61,25 @@ class Limits(NamedTuple):
     exponent: int
 
 
-class Codes(NamedTuple):
-    """Results of a block, one signal per row, sorted by index; ``counts`` is PENDING where there is none."""
+class SparseCodes(NamedTuple):
+    """Codes of signals, one in each row of arrays as wide as the longest code may be.
+
+    ``indices`` (int32) are atoms and ``values`` their weights; after the first ``counts`` of a row both are
+    0. `PursuitCoder.encode` returns the atoms in the order in which they were chosen.
+    """
 
     indices: np.ndarray
     values: np.ndarray
     counts: np.ndarray
 
 
-class Fit(NamedTuple):
-    """Least squares on the chosen atoms: Cholesky factor, inverse diagonal, ``half = L^-1 D y``, weights.
-
-    ``plain`` is the factor without the penalty, the diagonal inverted; it is used only where there is one.
-    """
-
-    lower: np.ndarray
-    inverse: np.ndarray
-    half: np.ndarray
-    weights: np.ndarray
-    step: np.ndarray
-    residual: np.ndarray
-    support: np.ndarray
-    plain: np.ndarray
-
-
 class Work(NamedTuple):
-    """Scratch: P, den, peaks, rows orthogonalised ahead with their atoms and steps, candidates, roundings."""
+    """Scratch of one thread.
+
+    Float32: orthogonal rows P, den, peaks, rows orthogonalised ahead (``owner`` are their atoms, ``since``
+    their steps). Least squares on the support: Cholesky factor, inverse diagonal, ``half = L^-1 D y``,
+    weights, residual. ``rounds`` are variances of the rounding of P; the rest are lists of atoms.
+    """
 
     rows: np.ndarray
     den: np.ndarray
@@ -93,12 +87,18 @@ class Work(NamedTuple):
     ahead: np.ndarray
     owner: np.ndarray
     since: np.ndarray
+    lower: np.ndarray
+    inverse: np.ndarray
+    half: np.ndarray
+    weights: np.ndarray
+    step: np.ndarray
+    rounds: np.ndarray
+    residual: np.ndarray
+    support: np.ndarray
+    queue: np.ndarray
+    gone: np.ndarray
     picks: np.ndarray
     exact: np.ndarray
-    rounds: np.ndarray
-    noise: np.ndarray
-    feasible: np.ndarray
-    queue: np.ndarray
 
 
 def aligned(*shape: int) -> np.ndarray:
@@ -108,13 +108,9 @@ def aligned(*shape: int) -> np.ndarray:
     return raw[at : at + 4 * math.prod(shape)].view(np.float32).reshape(shape)
 
 
-def scratch(k: int, n: int, width: int) -> tuple[Work, Fit]:
+def scratch(k: int, n: int, width: int) -> Work:
     """Room for one thread. Made here: compiling what allocates takes longer than all of it."""
     rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(width * SLOTS)
-    whole = [np.zeros(size, np.int64) for size in (SLOTS, SLOTS, width, k)]
-    exact, noise, rounds, feasible = np.zeros(width), np.zeros(width), np.zeros(k), np.zeros(k)
-    work = Work(*rows, whole[0], whole[1], whole[2], exact, rounds, noise, feasible, whole[3])
-    inverse, half, weights, step = np.zeros((4, k))
-    lower = np.zeros((k, k))
-    fit = Fit(lower, inverse, half, weights, step, np.zeros(n), np.zeros(k, np.int64), lower.copy())
-    return work, fit
+    slots, fit, lists = np.zeros((2, SLOTS), np.int64), np.zeros((5, k)), np.zeros((3, 3 * k), np.int64)
+    rest = np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
+    return Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])

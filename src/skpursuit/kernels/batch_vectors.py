@@ -63,11 +63,6 @@ def _less(b, total, x, y):
     return b.fsub(total, b.fmul(x, y, flags=FUSED), flags=FUSED)
 
 
-def _call(b, name, out, *args):
-    kind = ir.FunctionType(out, [a.type for a in args])
-    return b.call(cgutils.get_or_insert_function(b.module, kind, name), args)
-
-
 def _offsets(b, base, count=VECTORS):
     return [b.add(base, I64(LANES * u)) for u in range(count)]
 
@@ -112,6 +107,22 @@ def find_peaks(_context, c, den, peaks, slack, tiles, mode):
     return types.void(c, den, peaks, slack, tiles, mode), codegen
 
 
+def _subtract(b, sources, factors, rows, steps, count):
+    """``source - sum_i factor[i] rows[i]`` over a range of steps, ``count`` vectors of it for each source."""
+    sums = [[cgutils.alloca_once(b, SINGLE) for _ in range(count)] for _ in sources]
+    for (source, begin), totals in zip(sources, sums):
+        for total, at in zip(totals, _offsets(b, begin, count)):
+            b.store(emit_load(b, source, at, SINGLE), total)
+    with cgutils.for_range_slice(b, *steps, I64(1)) as (i, _):
+        step = b.mul(i, I64(TILE))
+        p = [emit_load(b, rows, at, SINGLE) for at in _offsets(b, step, count)]
+        for factor, totals in zip(factors, sums):
+            one = _splat(b, b.load(b.gep(factor, [step])))
+            for total, v in zip(totals, p):
+                b.store(_less(b, b.load(total), one, v), total)
+    return [[b.load(total) for total in totals] for totals in sums]
+
+
 @intrinsic(prefer_literal=True)
 def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
     """Append an orthogonal row to P: ``p_t = (source - sum_{first <= i < t} P_i[j] P_i) * inverse``.
@@ -127,20 +138,14 @@ def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
         begin, apart, first, t, room, place, tiles = sizes
         source, own = b.gep(source, [begin]), b.gep(P, [place])
         inverse, alpha, *slack = [_splat(b, x) for x in numbers]
-        sums = [cgutils.alloca_once(b, SINGLE) for _ in range(VECTORS)]
         with cgutils.for_range(b, tiles) as loop:
             base = b.mul(loop.index, I64(TILE))
             rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
-            for total, at in zip(sums, _offsets(b, b.mul(loop.index, apart))):
-                b.store(emit_load(b, source, at, SINGLE), total)
-            with cgutils.for_range_slice(b, first, t, I64(1)) as (i, _):
-                step = b.mul(i, I64(TILE))
-                factor = _splat(b, b.load(b.gep(own, [step])))
-                for total, at in zip(sums, _offsets(b, step)):
-                    b.store(_less(b, b.load(total), factor, emit_load(b, rows, at, SINGLE)), total)
+            start = source, b.mul(loop.index, apart)
+            (sums,) = _subtract(b, [start], [own], rows, (first, t), VECTORS)
             new, left = [], []
             for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
-                p = b.fmul(b.load(total), inverse)
+                p = b.fmul(total, inverse)
                 _store(b, p, rows, at)
                 new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
                 _store(b, new[-1], c, column)
@@ -151,14 +156,6 @@ def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
         return context.get_dummy_value()
 
     return types.void(source, rows, c, den, peaks, sizes, numbers, mode), codegen
-
-
-def _top(b, peaks, tiles):
-    """Largest peak, at least 0."""
-    top = cgutils.alloca_once_value(b, _all(0.0))
-    with cgutils.for_range(b, tiles) as loop:
-        b.store(_larger(b, emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), b.load(top)), top)
-    return reduce_lanes(b, b.load(top), lambda x, y: _larger(b, x, y))
 
 
 @intrinsic(prefer_literal=True)
@@ -173,7 +170,11 @@ def locate(_context, c, den, peaks, slack, tiles, margins, mode):
     def codegen(context, b, signature, args):
         c, den, peaks, slack, tiles, margins, _ = _data(context, b, signature.args, args)
         slack = [_splat(b, x) for x in slack]
-        top = _top(b, peaks, tiles)
+        most = cgutils.alloca_once_value(b, _all(0.0))
+        with cgutils.for_range(b, tiles) as loop:
+            peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
+            b.store(_larger(b, peak, b.load(most)), most)
+        top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, x, y))
         low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
         above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
         low = _splat(b, low)
@@ -181,7 +182,7 @@ def locate(_context, c, den, peaks, slack, tiles, margins, mode):
         with cgutils.for_range(b, tiles) as loop:
             hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
             bits = b.bitcast(hit, I16)
-            b.store(b.add(b.load(count), b.zext(_call(b, "llvm.ctpop.i16", I16, bits), I64)), count)
+            b.store(b.add(b.load(count), b.zext(b.ctpop(bits), I64)), count)
             b.store(b.select(b.icmp_unsigned("!=", bits, I16(0)), loop.index, b.load(where)), where)
         base, words = b.mul(b.load(where), I64(TILE)), [I64(0), I64(0)]
         for u, place in enumerate(_offsets(b, base)):
@@ -195,29 +196,12 @@ def locate(_context, c, den, peaks, slack, tiles, margins, mode):
             words[u // 4] = b.or_(words[u // 4], bits)
         empty = b.icmp_unsigned("==", words[0], I64(0))
         word, offset = b.select(empty, words[1], words[0]), b.select(empty, I64(64), I64(0))
-        total = b.add(*(_call(b, "llvm.ctpop.i64", I64, word) for word in words))
+        total = b.add(*map(b.ctpop, words))
         sole = b.icmp_signed("==", b.add(b.load(count), total), I64(2))
-        j = b.add(b.add(base, offset), _call(b, "llvm.cttz.i64", I64, word, ir.IntType(1)(0)))
+        j = b.add(b.add(base, offset), b.cttz(word, ir.IntType(1)(0)))
         return b.select(b.and_(sole, above), j, b.xor(j, I64(-1)))
 
     return types.intp(c, den, peaks, slack, tiles, margins, mode), codegen
-
-
-@intrinsic
-def top_peak(_context, peaks, tiles):
-    """Index of one of the largest peaks."""
-
-    def codegen(context, b, signature, args):
-        peaks, tiles = _data(context, b, signature.args, args)
-        most, where = _splat(b, _top(b, peaks, tiles)), cgutils.alloca_once_value(b, I64(0))
-        with cgutils.for_range(b, tiles) as loop:
-            at = b.mul(loop.index, I64(LANES))
-            bits = b.zext(b.bitcast(b.fcmp_ordered("==", emit_load(b, peaks, at, SINGLE), most), I16), I64)
-            lane = b.add(at, _call(b, "llvm.cttz.i64", I64, bits, ir.IntType(1)(0)))
-            b.store(b.select(b.icmp_unsigned("!=", bits, I64(0)), lane, b.load(where)), where)
-        return b.load(where)
-
-    return types.intp(peaks, types.intp), codegen
 
 
 @intrinsic
@@ -236,25 +220,15 @@ def orthogonalise(_context, gram, picks, rows, out, sizes):
             tile, lane = b.udiv(j, I64(TILE)), b.urem(j, I64(TILE))
             sources.append(b.gep(gram, [b.mul(j, width)]))
             own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
-        sums = [[cgutils.alloca_once(b, SINGLE) for _ in range(PART)] for _ in range(AHEAD)]
         with cgutils.for_range(b, tiles) as loop:
             base = b.mul(loop.index, I64(TILE))
             target = b.add(b.mul(base, slots), b.mul(slot, I64(TILE)))
             for part in range(0, TILE, PART * LANES):
-                panel = b.gep(P, [b.add(b.mul(base, room), I64(part))])
-                for source, totals in zip(sources, sums):
-                    for total, at in zip(totals, _offsets(b, b.add(base, I64(part)), PART)):
-                        b.store(emit_load(b, source, at, SINGLE), total)
-                with cgutils.for_range(b, t) as inner:
-                    step = b.mul(inner.index, I64(TILE))
-                    p = [emit_load(b, panel, at, SINGLE) for at in _offsets(b, step, PART)]
-                    for mine, totals in zip(own, sums):
-                        factor = _splat(b, b.load(b.gep(mine, [step])))
-                        for total, v in zip(totals, p):
-                            b.store(_less(b, b.load(total), factor, v), total)
+                panel, begin = b.gep(P, [b.add(b.mul(base, room), I64(part))]), b.add(base, I64(part))
+                sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
                 for r, totals in enumerate(sums):
                     for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
-                        _store(b, b.load(total), out, at)
+                        _store(b, total, out, at)
         return context.get_dummy_value()
 
     return types.void(gram, picks, rows, out, sizes), codegen

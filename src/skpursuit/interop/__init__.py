@@ -1,0 +1,1 @@
+"""Other libraries made faster without a change to programs that use them (`patch.py`)."""

@@ -1,0 +1,75 @@
+"""Programs that use scikit-learn, run by this library without a change."""
+
+import logging
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import sklearn.decomposition
+import sklearn.linear_model
+
+from skpursuit import OrthogonalMatchingPursuit, patch_sklearn, unpatch_sklearn
+
+NAMES = ("OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV", "orthogonal_mp", "orthogonal_mp_gram")
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "skpursuit.interop.patch", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_names_are_replaced_and_given_back(caplog):
+    before = [getattr(sklearn.linear_model, name) for name in NAMES]
+    with caplog.at_level(logging.INFO, "skpursuit"), patch_sklearn():
+        patch_sklearn()
+        assert sklearn.linear_model.OrthogonalMatchingPursuit is OrthogonalMatchingPursuit
+        assert all(getattr(sklearn.linear_model, name) is not old for name, old in zip(NAMES, before))
+    assert [getattr(sklearn.linear_model, name) for name in NAMES] == before
+    assert len(caplog.records) == 1
+    unpatch_sklearn()
+    assert [getattr(sklearn.linear_model, name) for name in NAMES] == before
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_codes_are_those_of_scikit_learn(k):
+    rng = np.random.default_rng(0)
+    atoms, signals = rng.standard_normal((40, 30)), rng.standard_normal((50, 30))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    coder = sklearn.decomposition.SparseCoder(atoms, transform_n_nonzero_coefs=k)
+    plain = (
+        coder.transform(signals),
+        sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=k),
+    )
+    with patch_sklearn():
+        found = (
+            coder.transform(signals),
+            sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=k),
+        )
+        with pytest.raises(ValueError, match="number of atoms cannot be more than"):
+            sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=41)
+    for ours, theirs in zip(found, plain):
+        np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+def test_scripts_run_with_their_arguments(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom sklearn.linear_model import orthogonal_mp, OrthogonalMatchingPursuit as O\n"
+        "print(sys.argv[1:], O.__module__, __name__)\n"
+    )
+    done = run(str(script), "a", "-b")
+    assert done.stdout == "['a', '-b'] skpursuit.estimators.omp __main__\n", done.stderr
+    assert "usage" in run().stderr
+
+
+@pytest.mark.parametrize("tests", ["linear_model.tests.test_omp", "decomposition.tests.test_dict_learning"])
+def test_scikit_learns_own_tests_pass(tests):
+    if find_spec(f"sklearn.{tests}") is None:
+        pytest.skip("scikit-learn is installed without its tests")
+    plain = "-q", "-p", "no:cacheprovider", "-c", os.devnull  # without the strict settings of this project
+    done = run("-m", "pytest", *plain, "--pyargs", f"sklearn.{tests}")
+    assert "passed" in done.stdout
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
