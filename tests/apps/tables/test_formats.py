@@ -271,36 +271,3 @@ def test_npz_of_bytes(tmp_path):
     columns = read_columns(tmp_path / "t.npz")
     assert columns.all_names == ("d", "y")
     assert columns.raw["y"].to_pylist() == ["é", "b"]
-
-
-@pytest.mark.parametrize(
-    "tail", ["", "oops,4.5,x\n", ",4.5,y\n", "1e400,2.5,z\n", "NA,-.5,\n", '1.5,"2,5",x\n', " 3.25 ,1,q\n"]
-)
-def test_large_files_are_read_as_small_ones_are(tmp_path, monkeypatch, tail):
-    rng = np.random.default_rng(0)
-    rows = [f"{a:.4f},{b:.2f},w{i % 3}\n" for i, (a, b) in enumerate(rng.normal(size=(200, 2)))]
-    path = write(tmp_path, "t.csv", "a,b,c\n" + "".join(rows) + tail)
-    tables = []
-    for large in (0, 2**60):
-        monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", large)
-        columns = read_columns(path)
-        table = read_table(path, EncodingOptions("c", {"a": "number", "b": "number"}))
-        tables.append((table.X, table.y.tolist(), table.encoding.features))
-        assert (
-            str(columns.raw["a"].type)
-            == ("double" if large == 0 and tail in ("", ",4.5,y\n", "NA,-.5,\n") else "string")
-            or tail
-        )
-    np.testing.assert_array_equal(tables[0][0], tables[1][0])
-    assert tables[0][1:] == tables[1][1:]
-
-
-@pytest.mark.parametrize(
-    ("tail", "words"),
-    [('3.5,"4.5\n', "ends inside a quoted"), ("1.5\n2.5,3.5\n", "line 202 has 1 fields"), ("1.5", "cut off")],
-)
-def test_refusals_of_large_files(tmp_path, monkeypatch, tail, words):
-    monkeypatch.setattr(delimited, "PLAIN_NUMBER_BYTES", 0)
-    path = write(tmp_path, "t.csv", "a,b\n" + "1.25,2.75\n" * 200 + tail)
-    with pytest.raises(TableError, match=words):
-        read_columns(path)

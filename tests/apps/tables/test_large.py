@@ -16,7 +16,6 @@ from skpursuit.apps.tables import (
     delimited,
     read_columns,
     read_table,
-    text_files,
 )
 
 
@@ -35,9 +34,7 @@ def test_a_header_of_any_length_is_read_by_name(tmp_path):
     np.testing.assert_array_equal(table.y, X[:, -1])
 
 
-@pytest.mark.parametrize("block", [37, 1000, 20_000])
-def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(text_files, "TEXT_BLOCK_CHARS", block)
+def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 1000)
     X = wide(tmp_path / "t.csv", 500)
     found = read_columns(tmp_path / "t.csv")

@@ -76,17 +76,10 @@ def open_table(
     from skpursuit.apps.tables import ReadOptions
 
     with _as_file(file, read["format"]) as path, ProgressBar(out) as bar:
-        size, done = max(1, path.stat().st_size), 0
         name = path.name if path == file else "standard input"
-
-        def progress(bytes_read: int) -> None:
-            nonlocal done
-            done += bytes_read
-            bar("reading", done / size if done <= size else None)  # a file that is packed holds more
-
-        progress(0)
+        bar("reading", None)
         told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
-        yield path, ReadOptions(**read, notify=told, progress=progress), bar
+        yield path, ReadOptions(**read, notify=told), bar
 
 
 @contextlib.contextmanager

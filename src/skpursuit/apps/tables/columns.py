@@ -47,7 +47,6 @@ class ReadOptions:
     only: frozenset[str] | None = None  # if given, columns beyond these need not be read
     #: hears what people should know, one sentence at a time
     notify: Callable[[str], None] = lambda sentence: None
-    progress: Callable[[int], None] | None = None  # hears how many bytes were read
 
     def check_room(self, nbytes: float, tell: bool = True) -> None:
         """Refuse what a file unpacks to where there is not so much memory, and tell it where it is much."""

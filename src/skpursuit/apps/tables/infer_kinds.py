@@ -54,7 +54,7 @@ MIN_PROSE_LENGTH = 40  # characters on average, from which texts are prose
 MAX_DATE_TEXTS = 500  # different texts that are tried as dates, if one has fewer than
 MAX_DATE_LENGTH = 50  # characters
 MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
-MAX_DECIMAL_ROWS = 20_000
+MAX_DECIMAL_ROWS = 4000
 
 _IDENTIFIER = re.compile(
     r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"

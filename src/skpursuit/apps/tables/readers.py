@@ -13,7 +13,6 @@ import io
 import re
 import sys
 import zipfile
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from skpursuit.data.disk.parquet_source import ENDINGS, row_indexes
 from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
-from .text_files import TextFile, inspect_text, open_bytes
+from .text_files import TextFile, read_text
 
 MIDNIGHT = datetime.time()
 PARQUET_BATCH_ROWS = 2**16  # rows of a Parquet file that are read at a time
@@ -345,12 +344,10 @@ def _used_columns(path: Path, X: Any, target: dict[str, RawColumn]) -> RawTable:
 
 def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
     """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    file = inspect_text(path, options)
+    file = read_text(path, options)
     _check_lines(file, "_")  # which Python would read into a number
     try:
-        with open_bytes(path) as stream:
-            stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
-            X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
+        X, y = load_svmlight_file(io.BytesIO(file.content), dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         _check_lines(file)
         raise TableProblem("svmlight") from None
@@ -371,7 +368,7 @@ def read_arff(path: Path, options: ReadOptions) -> RawTable:
     """Read a dense ARFF file of numbers, dates and nominal values, by SciPy."""
     limit = csv.field_size_limit()
     try:
-        rows, attributes = loadarff(io.StringIO("".join(inspect_text(path, options).lines())))
+        rows, attributes = loadarff(io.StringIO(read_text(path, options).content.decode()))
         columns: list[Any] = []
         for name, kind in zip(attributes.names(), attributes.types()):
             values = rows[name]
