@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.compute as pc
@@ -269,7 +268,7 @@ def _parsed(layout: Layout, options: ReadOptions) -> pyarrow.Table:
     told: list[str] = []
     totals = _short_totals(layout, options)
 
-    def bad_row(row: Any) -> str:
+    def bad_row(row: pyarrow.csv.InvalidRow) -> str:
         if row.text.strip("\r\n") in totals:
             options.notify(f"a total or note with another number of fields is left out: {quote(row.text)}")
             return "skip"

@@ -146,7 +146,6 @@ def read_text(path: Path, options: ReadOptions) -> TextFile:
 
 def _unpacked(path: Path, options: ReadOptions) -> bytearray:
     """Return the bytes of a file, unpacked where it is packed; refuse those that are no text."""
-    check_readable(path)
     content = bytearray()
     try:
         with _open(path) as file:
