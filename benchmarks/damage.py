@@ -5,7 +5,7 @@ stretches are changed, the file is cut off, pieces of it change places, numbers 
 format seals its content by checksums, every second case damages what is inside and seals it again. Reading
 must give the answer of the good file, or refuse it by a ValueError (click's own error, in programs) that
 names the file. Another answer is a fault where the seal was broken, and else if it is not finite. In models
-and schemas the JSON is changed in one to three places instead (keys and items go, come twice or under another
+the JSON is changed in one to three places instead (keys and items go, come twice or under another
 name, values become those of another type, far too large or those of another place), and sealed again. Cases
 run in a child process with little memory, so that a crash or a hang is one fault with a number: `--case N`
 repeats it.
@@ -240,15 +240,6 @@ def csv_gz(folder):
     return Format(path, fitted(path, "--target", "y"), sealed=True)
 
 
-def arff(folder):
-    heads, lines = rows()
-    kinds = [f"@attribute {name} {'{Kiel,Bonn}' if name == 'town' else 'numeric'}" for name in heads]
-    path = folder / "t.arff"
-    data = [",".join(map(str, line)) for line in lines]
-    path.write_text("\n".join(["@relation t", *kinds, "@data", *data, ""]))
-    return Format(path, fitted(path, "--target", "y"))
-
-
 def svmlight(folder):
     from sklearn.datasets import dump_svmlight_file
 
@@ -293,13 +284,6 @@ def ods(folder):
             "content.xml", f"<office:document-content {space}>{spreadsheet}</office:document-content>"
         )
     return Format(path, fitted(path, "--target", "y"), sealed=True, unseal=zip_member("content"))
-
-
-def npz_table(folder):
-    X, y = numbers()
-    path = folder / "t.npz"
-    np.savez_compressed(path, X=X, y=y, feature_names=np.array([f"x{j}" for j in range(WIDE)]))
-    return Format(path, fitted(path), sealed=True, unseal=zip_member("npy"))
 
 
 def npy(folder):
@@ -377,8 +361,8 @@ def codes_index(folder):
     return codes(folder, "*/*.json")
 
 
-def model(folder, target, *options, schema=False):
-    """A model that the program wrote, and how it predicts; or a schema, and how a fit follows it."""
+def model(folder, target, *options):
+    """A model that the program wrote, and how it predicts."""
     rng, n = np.random.default_rng(0), 60
     size, town, day = rng.normal(50, 9, n).round(2), rng.choice(["Kiel", "Bonn", "Ulm"], n), np.arange(n)
     level = size / 10 + 2 * (town == "Ulm") + day / 30 + rng.normal(0, 0.3, n)
@@ -392,14 +376,13 @@ def model(folder, target, *options, schema=False):
         "yes": np.where(level > np.median(level), "up", "down"),
         "band": np.digitize(level, np.quantile(level, [1 / 3, 2 / 3])),
     }
-    path, table = folder / ("schema.json" if schema else "model.json"), folder / "t.csv"
+    path, table = folder / "model.json", folder / "t.csv"
     table.write_text(
         "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values())]) + "\n"
     )
     drop = [f"--drop={other}" for other in ("y", "count", "yes", "band") if other != target]
-    out = ["--save-schema", path, "--out", folder / "other.json"] if schema else ["--out", path]
-    program("fit", table, "--target", target, *drop, *options, *out, "--png", os.devnull)
-    reads = ["fit", table, "--target", "y", "-k", 1, "--schema", path] if schema else ["predict", path, table]
+    program("fit", table, "--target", target, *drop, *options, "--out", path)
+    reads = ["predict", path, table]
 
     def read():
         told = json.loads(program(*reads, "--json"), parse_constant=not_finite)
@@ -445,14 +428,13 @@ def zip_member(*names):
 FORMATS: dict[str, Callable[[Path], Format]] = {
     function.__name__: function
     for function in (
-        csv, csv_gz, arff, svmlight, xlsx, ods, npz_table, npy, parquet_table, parquet,
+        csv, csv_gz, svmlight, xlsx, ods, npy, parquet_table, parquet,
         checkpoint, codes, codes_index,
     )
 }  # fmt: skip
 FORMATS |= {
     name: partial(lambda folder, given: model(folder, *given), given=given) for name, given in MODELS.items()
 }
-FORMATS["schema"] = partial(model, target="y", schema=True)
 
 
 # -- one case ---------------------------------------------------------------------------------------------

@@ -11,13 +11,12 @@ import damage
 #: Cases that once ended in a traceback, or without a word.
 FOUND = {
     "npy": (1, 81, 85),
-    "npz_table": (25, 35, 83, 111, 127),
     "checkpoint": (11, 14, 20, 26, 35, 38),
     "codes_index": (0, 3, 11, 22),
 }
 
 
-#: Cases of each format, and of each model and of the schema: there are many kinds of damage to JSON.
+#: Cases of each format, and of each model: there are many kinds of damage to JSON.
 CASES, MODEL_CASES = 16, 40
 
 

@@ -55,7 +55,7 @@ def table_fit(o):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         frame.to_csv(path, index=False, float_format="%.6g")
-        ours = lambda: fit_table(read_table(path, EncodingOptions("y")), FitOptions(needs_path=False))  # noqa: E731
+        ours = lambda: fit_table(read_table(path, EncodingOptions("y")), FitOptions())  # noqa: E731
         make = lambda seed: ({"pandas, LassoCV": pandas_and_lasso, "skpursuit fit": ours}, None)  # noqa: E731
         yield Race(f"{rows} x {columns}", make)
         yield Race(f"{rows} x {columns}, seconds on the clock", make, elapsed=True)

@@ -53,9 +53,9 @@ def genes(folder):
 
 def numbers(folder):
     """A file without a column of names."""
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    np.savez(folder / "t.npz", X=X, y=X[:, 0])
-    return folder / "t.npz"
+    rows = [f"{i % 7} 1:{i} 2:{i % 5}\n" for i in range(40)]
+    (folder / "t.svm").write_text("".join(rows))
+    return folder / "t.svm"
 
 
 def workbook(folder):
@@ -116,7 +116,7 @@ CASES = {
         ({}, ["--id", "sise"]),
     ],
     "no column": [
-        ({}, [*PRICE, "--categorical", "qqqqq"]),
+        ({}, [*PRICE, "--column", "qqqqq=category"]),
         ({}, [*PRICE, "--drop=qqqqq"]),
         ({}, ["--id", "qqqqq", "--id", "size"]),
     ],
@@ -131,8 +131,7 @@ CASES = {
     "not numeric": [(on_disk, [*PRICE, "--memory-limit", "1GB"])],
     "nulls on the disk": [(with_nulls, [*PRICE, "--memory-limit", "1GB"])],
     "kinds of large tables": [
-        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--column", "a=number"]),
-        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--categorical", "a"]),
+        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--column", "a=number"])
     ],
     "unknown selector": [({}, [*PRICE, "--selector", "magic"])],
     "unknown loss": [({}, [*PRICE, "--loss", "logistic"])],
@@ -186,32 +185,6 @@ def test_a_message_that_names_an_option_has_a_command_or_needs_a_value():
         named = set(re.findall(r"--[a-z][a-z-]+", told["problem"] + told["remedy"]))
         assert {"add", "leave_out"} & told.keys() or named <= UNKNOWN_VALUES, name
     assert len(PROBLEMS) > 40
-
-
-def test_standard_input(tmp_path):
-    content = table(tmp_path / "t.csv").read_bytes()
-    done = invoke("fit", "-", "--target", "price", input=content)
-    assert done.exit_code == 2
-    assert done.output.strip().endswith("skpursuit fit - --target price --format csv")
-    model = tmp_path / "m.json"
-    done = invoke("fit", "-", "--format", "csv", "--target", "price", "--out", model, input=content)
-    assert done.exit_code == 0
-    assert len(invoke("predict", model, "-", "--format", "csv", input=content).stdout.splitlines()) == 61
-    done = invoke("predict", model, "-", "--format", "csv", input=b"a,b\n1,2\n")
-    assert done.output.startswith("Error: standard input: columns that the model needs are missing")
-
-
-def test_a_schema_is_kept_and_used(tmp_path):
-    path, schema = table(tmp_path / "t.csv"), tmp_path / "schema.json"
-    options = ["--target", "price", "--column", "mark=drop", "--column", "size=category", "-k", 2]
-    assert invoke("fit", path, *options, "--save-schema", schema).exit_code == 0
-    done = invoke("fit", path, "--target", "price", "--schema", schema, "-k", 2)
-    assert done.exit_code == 0, done.output
-    assert "mark    left out: as asked" in done.output
-    schema.write_text("{}")
-    assert "this is no schema" in invoke("fit", path, "--target", "price", "--schema", schema).output
-    done = invoke("fit", path, "--target", "price", "--schema", schema, "--save-schema", schema)
-    assert "already an input or output" in done.output
 
 
 @pytest.mark.parametrize("value", ["size", "size=magic", "=number=x"])

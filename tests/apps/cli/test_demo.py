@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,16 @@ from skpursuit.apps.cli import main
 SMALL = ["demo", "--size", "60", "120", "-k", "3"]
 
 
-def test_a_line_per_selector_and_a_picture(tmp_path):
-    png = tmp_path / "demo.png"
-    done = CliRunner().invoke(main, [*SMALL, "--png", str(png)])
+def test_a_line_per_selector():
+    done = CliRunner().invoke(main, SMALL)
     assert done.exit_code == 0, done.output
     starts = [line.split()[0] for line in done.output.splitlines() if line.strip()]
     assert {"exact", "auto", "halving", "greedy", "reject"} <= set(starts)
     assert "What to try next" in done.output
-    assert png.read_bytes().startswith(b"\x89PNG")
 
 
 def test_json_is_json_and_exact_is_its_own_baseline():
-    done = CliRunner().invoke(main, [*SMALL, "--no-png", "--json"])
+    done = CliRunner().invoke(main, [*SMALL, "--json"])
     lines = {line["selector"]: line for line in json.loads(done.stdout)}
     assert lines["exact"]["ratio"] == 1.0
     assert lines["exact"]["same_atoms"] == 3
@@ -35,7 +34,7 @@ def test_json_is_json_and_exact_is_its_own_baseline():
 
 
 def test_quiet_prints_nothing():
-    done = CliRunner().invoke(main, [*SMALL, "--no-png", "--quiet"])
+    done = CliRunner().invoke(main, [*SMALL, "--quiet"])
     assert (done.exit_code, done.output) == (0, "")
 
 
@@ -44,8 +43,6 @@ def test_quiet_prints_nothing():
     [
         (["--size", "9", "9", "-k", "10"], "-k 10"),
         (["-k", "0"], "-k"),
-        (["--png", "/nowhere/at/all.png"], "--png"),
-        (["--png", "/tmp"], "--png"),
     ],
 )
 def test_bad_arguments_are_refused_before_the_work(monkeypatch, arguments, words):
@@ -119,3 +116,35 @@ def test_every_command_explains_itself_with_examples():
         assert done.exit_code == 0
         assert f"  skpursuit {name}" in done.output, name
         assert command.get_short_help_str()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["fit", "no such file.csv"], ["predict", "no.json", "no.csv"]]
+)
+def test_what_is_quick_loads_nothing_heavy(arguments):
+    code = f"import sys; from skpursuit.apps.cli import main\ntry: main({arguments!r})\n"
+    code += "except SystemExit: pass\n"
+    code += "print(*(m for m in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_package_that_is_missing_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n")
+    code = "import sys; sys.modules['pyarrow'] = None; from skpursuit.apps.cli import main\n"
+    code += f"main(['fit', {str(tmp_path / 't.csv')!r}, '--target', 'y'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "Error: pyarrow is not installed; run: pip install 'skpursuit[cli]'\n"
+
+
+def test_a_long_command_says_what_it_does_unless_it_is_to_be_quiet(monkeypatch, capsys):
+    from skpursuit import progress
+
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0.01)
+    slow = lambda *_: time.sleep(0.3) or progress.current_monitor().set_message("measuring") or []  # noqa: E731
+    monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", slow)
+    main([*SMALL], standalone_mode=False)
+    assert "demo: working (0 s" in capsys.readouterr().err
+    main([*SMALL, "--quiet"], standalone_mode=False)
+    assert capsys.readouterr().err == ""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from skpursuit import _atomic_files as _files
 from skpursuit.apps.models import model_file
@@ -13,7 +14,6 @@ from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear
 from skpursuit.apps.tables import (
     EncodingOptions,
     TableEncoding,
-    fit_encoding,
     read_columns,
     read_table,
 )
@@ -31,9 +31,9 @@ def save_model(path, model):
 def table(tmp_path):
     path = tmp_path / "train.csv"
     path.write_text(TRAIN)
-    options = EncodingOptions(target="t")
-    x, z, c = read_table(path, options).encoding.columns
-    return fit_encoding(read_columns(path), options, TableEncoding("t", (x, z, replace(c, shown=c.levels))))
+    x, z, c = read_table(path, EncodingOptions(target="t")).encoding.columns
+    encoding = TableEncoding("t", (x, z, structs.replace(c, shown=c.levels)))
+    return encoding.apply(read_columns(path))
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
         *((VERSION % version, f"version {version}, not 2; fit it again") for version in (1, 3)),
         (b'{"a": 1}', "not a skpursuit model"),
         (b"[" * 100_000, "not JSON"),
-        (b"\x80\x04\x95", "not text"),
+        (b"\x80\x04\x95", "not JSON"),
     ],
 )
 def test_other_versions_and_other_files(tmp_path, content, words):
@@ -229,7 +229,7 @@ def test_nonsense_is_not_made_into_a_model(table):
     with pytest.raises(ValueError, match="features of the encoding"):
         LinearModel(("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
     z = table.encoding.columns[1]
-    twice = TableEncoding("t", (z, replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
+    twice = TableEncoding("t", (z, structs.replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
     with pytest.raises(ValueError, match="a feature 'c=a'; rename one"):
         LinearModel(("z",), np.ones((1, 1)), np.zeros(1), twice)
 

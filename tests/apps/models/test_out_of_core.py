@@ -86,7 +86,7 @@ def test_as_many_features_as_it_takes_are_tried_by_default(tmp_path):
 
 def test_a_model_of_a_folder_predicts_raw_files_as_others_do(data, folder, tmp_path):
     model = tmp_path / "m.json"
-    files = ["--out", model, "--report", tmp_path / "m.html", "--png", tmp_path / "m.png"]
+    files = ["--out", model, "--report", tmp_path / "m.html"]
     done = invoke("fit", folder, "--target", "y", "--drop", "up", "--memory-limit", "1MiB", *files)
     assert done.exit_code == 0, done.output
     assert "1500 rows, 41 columns" in done.output

@@ -23,16 +23,8 @@ TABLES = {"homes.csv": "Sold Price", "churn.csv": "Churn"}
 @pytest.fixture(scope="module", params=TABLES)
 def page(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "model.html"
-    arguments = [
-        "fit",
-        str(MESSY / request.param),
-        "--target",
-        TABLES[request.param],
-        "--report",
-        str(path),
-        "--json",
-    ]
-    done = CliRunner().invoke(main, arguments)
+    arguments = ["fit", str(MESSY / request.param), "--target", TABLES[request.param]]
+    done = CliRunner().invoke(main, [*arguments, "--report", str(path), "--json"])
     assert done.exit_code == 0, done.output
     return request.param, path.read_text(), json.loads(done.stdout)
 
@@ -132,7 +124,6 @@ def test_names_and_labels_are_no_markup(tmp_path, classes):
     )
     assert done.exit_code == 0, done.output
     assert all(one_line(name) in done.stdout for name in MARKUP)
-    assert model.with_suffix(".png").stat().st_size > 10_000
     texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text())]
     label = one_line(f"yes {TITLE}", 24)
     assert (f"predicted chance of “{label}”" if classes else f"actual {TITLE}") in texts

@@ -51,11 +51,6 @@ def mixed(i, day):
     return [f"{day:%Y-%m-%d}", f"{day:%d.%m.%Y}", f"{day:%d %b %Y}"][i % 3]
 
 
-def column(head, cells, kind, values, feature=None, comma=","):
-    """A column beside the price, its kind, and the values of a feature."""
-    return lines([head, "price"], cells, PLAIN, comma=comma), {head: kind}, {feature or head: values}
-
-
 PLAIN = [f"{v:.2f}" for v in PRICE]
 SHOP = lines(["size", "town", "price"], SIZE, pick(*TOWNS), PLAIN)
 TOWN_FIRST = lines(["town", "size", "price"], pick(*TOWNS), SIZE, PLAIN)
@@ -63,7 +58,6 @@ GERMAN_SHOP = lines(["town", "size", "price"], pick(*TOWNS), map(german, SIZE), 
 SUMS = f"{SIZE.sum():.2f},{PRICE.sum():.2f}\n"
 NUMBERED = list(enumerate(SIZE))
 SIGNED = np.where(np.arange(N) % 2, -SIZE, SIZE)
-GAP, TBD = "size is missing", ("pending", "tbd")
 FOURTH, HALVES = np.arange(N) % 4 == 0, np.arange(N) // 2 + np.arange(N) % 2 / 2
 PHONES = [f"+49 30 {1000 + 7 * i}" for i in range(N)]
 MONTHS = [day.month for day in DAYS]
@@ -78,61 +72,20 @@ SHOPS = {
     "a total and an average": f"{TOWN_FIRST}Grand Total,{SUMS}Average,{SIZE.mean():.2f},{PRICE.mean():.2f}\n",
     "a German sum after a blank line, of fewer cells": f"{GERMAN_SHOP}\nSumme:;{german(SIZE.sum())}\n",
     "two files put together, with headers": TOWN_FIRST.replace("\nKöln", "\ntown,size,price\nKöln", 1),
-    "tabs in a file called csv": SHOP.replace(",", "\t"),
     "spaces after separators": SHOP.replace(",", ", "),
     "old Macintosh line ends": SHOP.replace("\n", "\r"),
 }
 #: A text, its columns with their kinds, and values that some features must have.
 TABLES = {
-    "apostrophes as thousands separators": column(
-        "size", [f"{v:,.2f}".replace(",", "'") for v in SIZE], "number", SIZE
-    ),
     "curly apostrophes and decimal commas": (
         lines(["size", "price"], [german(v, "’") for v in SIZE], [german(v, "’") for v in PRICE], comma=";"),
         {"size": "number"},
         {"size": SIZE},
     ),
-    "dates in three formats in one column": column(
-        "when", map(mixed, range(N), DAYS), "date", 11.0 * np.arange(N), "when (days since 2021-01-01)"
-    ),
-    "US dates with times of a half day": column(
-        "when", days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), "date", MONTHS, "when (month)"
-    ),
-    "weekdays before dates": column(
-        "Datum", days(named), "date", [day.weekday() + 1 for day in DAYS], "Datum (weekday)"
-    ),
-    "months as Excel writes them": column(
-        "month", days(lambda d: f"{d:%b-%y}"), "date", MONTHS, "month (month)"
-    ),
-    "units in cells": (
-        lines(["weight", "price"], [f"{v:.1f} kg" for v in SIZE], [f"${v:,.2f}" for v in PRICE]),
-        {"weight": "number"},
-        {"weight": [float(f"{v:.1f}") for v in SIZE]},
-    ),
-    "units without a space": column("area", [f"{v:.0f}m²" for v in SIZE], "number", SIZE.round()),
     "commas and quoted decimals": (
         "size,price\n" + "".join(f'"{german(a)}","{german(b)}"\n' for a, b in zip(SIZE, PRICE)),
         {"size": "number"},
         {"size": SIZE},
-    ),
-    "negative numbers in parentheses": column(
-        "gain", [f"({v:,.2f})" if i % 2 else f"{v:,.2f}" for i, v in NUMBERED], "number", SIGNED
-    ),
-    "dollars in parentheses": column(
-        "gain", [f"(${v:,.2f})" if i % 2 else f"${v:,.2f}" for i, v in NUMBERED], "number", SIGNED
-    ),
-    "a trailing minus": column(
-        "gain", [german(v) + "-" * (i % 2) for i, v in NUMBERED], "number", SIGNED, comma=";"
-    ),
-    "a trailing minus after a currency": column(
-        "gain", [f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in NUMBERED], "number", SIGNED
-    ),
-    "a minus before and after the currency": column(
-        "gain", [f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in NUMBERED], "number", -SIZE
-    ),
-    "many marks of missing values": column("size", [*MARKS, *SIZE[6:]], "number", np.arange(N) < 6, GAP),
-    "words of one's own for missing": column(
-        "size", [TBD[i % 2] if i % 5 == 0 else v for i, v in NUMBERED], "number", np.arange(N) % 5 == 0, GAP
     ),
     "non-breaking spaces everywhere": (
         lines(
@@ -142,19 +95,6 @@ TABLES = {
         ),
         {"the size": "number"},
         {"the size": SIZE.round()},
-    ),
-    "percent in some rows": column(
-        "rate", [f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], "number", np.arange(N) + 0.5
-    ),
-    "limits of detection": column(
-        "lead", [f"{v}" if i % 4 else "<0.5" for i, v in NUMBERED], "number", np.where(FOURTH, 0.5, SIZE)
-    ),
-    "thousands and millions": column(
-        "cost", [f"${v / 1e3:.3f}K" if i % 2 else f"${v / 1e6:.6f}M" for i, v in NUMBERED], "number", SIZE
-    ),
-    "numbers that Excel keeps as text": column("size", [f"'{v}" for v in SIZE], "number", SIZE),
-    "prices with a dash for no cents": column(
-        "size", [f"CHF {i // 2},{'-' if i % 2 == 0 else '50'}" for i in range(N)], "number", HALVES, comma=";"
     ),
     "names twice and an empty one": (
         lines(["size", "size", "", "price"], SIZE, 2 * SIZE, pick(*TOWNS), PLAIN),
@@ -207,9 +147,7 @@ def check(path, kinds, values):
     assert {column.name: column.kind for column in table.encoding.columns} == kinds
     np.testing.assert_allclose(table.y, PRICE)
     for name, wanted in values.items():
-        np.testing.assert_allclose(
-            table.X[:, table.features.index(name)], wanted, atol=0.6 if name == "cost" else 1e-9
-        )
+        np.testing.assert_allclose(table.X[:, table.features.index(name)], wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -219,6 +157,37 @@ def test_a_table_is_read_as_it_is(tmp_path, name, encoding):
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode(encoding))
     check(path, kinds, values)
+
+
+#: Cells of a column, what it is, and the values of a feature.
+COLUMNS = [
+    (days(lambda d: f"{d.month}/{d.day}/{d.year} 3:05 PM"), "date", "x (month)", MONTHS),
+    (days(named), "date", "x (weekday)", [day.weekday() + 1 for day in DAYS]),
+    (days(lambda d: f"{d:%b-%y}"), "date", "x (month)", MONTHS),
+    (list(map(mixed, range(N), DAYS)), "date", "x (days since 2021-01-01)", 11.0 * np.arange(N)),
+    ([f"{v:,.2f}".replace(",", "'") for v in SIZE], "number", "x", SIZE),
+    ([f"{v:.0f}m²" for v in SIZE], "number", "x", SIZE.round()),
+    ([f"({v:,.2f})" if i % 2 else f"{v:,.2f}" for i, v in NUMBERED], "number", "x", SIGNED),
+    ([f"(${v:,.2f})" if i % 2 else f"${v:,.2f}" for i, v in NUMBERED], "number", "x", SIGNED),
+    ([german(v) + "-" * (i % 2) for i, v in NUMBERED], "number", "x", SIGNED),
+    ([f"{v:,.2f} EUR{'-' * (i % 2)}" for i, v in NUMBERED], "number", "x", SIGNED),
+    ([f"{('-$', '$-')[i % 2]}{v:,.2f}" for i, v in NUMBERED], "number", "x", -SIZE),
+    ([*MARKS, *SIZE[6:]], "number", "x is missing", np.arange(N) < 6),
+    (["tbd" if i % 5 == 0 else v for i, v in NUMBERED], "number", "x is missing", np.arange(N) % 5 == 0),
+    ([f"{i}.5{'%' * (i % 3 > 0)}" for i in range(N)], "number", "x", np.arange(N) + 0.5),
+    ([f"{v}" if i % 4 else "<0.5" for i, v in NUMBERED], "number", "x", np.where(FOURTH, 0.5, SIZE)),
+    ([f"${v / 1e3:.5f}K" if i % 2 else f"${v / 1e6:.8f}M" for i, v in NUMBERED], "number", "x", SIZE),
+    ([f"'{v}" for v in SIZE], "number", "x", SIZE),
+    ([f"CHF {i // 2},{'-' if i % 2 == 0 else '50'}" for i in range(N)], "number", "x", HALVES),
+]
+
+
+@pytest.mark.parametrize(("cells", "kind", "feature", "values"), COLUMNS)
+def test_a_column_is_read_as_it_is(tmp_path, cells, kind, feature, values):
+    (tmp_path / "t.csv").write_text(lines(["x", "y"], cells, range(N), comma="|"), encoding="utf-8")
+    table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
+    assert table.encoding.columns[0].kind == kind
+    np.testing.assert_allclose(table.X[:, table.features.index(feature)], values, atol=1e-9)
 
 
 def sheet(path, rows, merged=()):
@@ -327,14 +296,14 @@ def random_table(seed):
     text = "\n".join(comma.join(map(quote, row)) for row in rows)
     if rng.random() < 0.3:
         text = f"A report{comma * 4}\n{comma * 4}\n{text}"
-    return text + choose("", "\n"), choose("utf-8", "utf-8-sig", "utf-16"), size, day, sold, price
+    return text + choose("", "\n"), choose("utf-8", "utf-8-sig", "utf-16", "cp1252"), size, day, sold, price
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_mixtures_of_habits(tmp_path, seed):
     text, encoding, size, day, sold, price = random_table(seed)
     path = tmp_path / "t.csv"
-    path.write_bytes(text.encode(encoding))
+    path.write_bytes(text.encode(encoding if encoding != "cp1252" or text.isascii() else "utf-8"))
     table = read_table(path, EncodingOptions("price"))
     assert [kind.kind for kind in table.encoding.columns] == ["number", "date", "yes/no", "number"]
     np.testing.assert_allclose(table.y, price)
@@ -355,35 +324,14 @@ def test_a_row_with_a_gap_is_no_second_line_of_a_header(tmp_path):
 
 
 def test_a_header_of_two_lines_with_merged_cells_is_one_of_both(tmp_path):
-    book = openpyxl.Workbook()
-    sheet = book.active
-    for row in (
-        [],
-        ["Region", "Sales 2023", "", "Sales 2024", "", "Target"],
-        ["", "Q1", "Q2", "Q1", "Q2", ""],
-    ):
-        sheet.append(row)
-    for place in ("A2:A3", "B2:C2", "D2:E2", "F2:F3"):
-        sheet.merge_cells(place)
-    rng = np.random.default_rng(0)
-    for i in range(60):
-        sales = rng.uniform(10, 90, 4).round(1).tolist()
-        sheet.append(["NS"[i % 2], *sales, round(sum(sales) + rng.normal(), 2)])
-    book.save(tmp_path / "t.xlsx")
+    heads = [["Region", "Sales 2023", "", "Sales 2024", "", "Target"], ["", "Q1", "Q2", "Q1", "Q2", ""]]
+    sales = np.random.default_rng(0).uniform(10, 90, (60, 5)).round(1).tolist()
+    rows = [["NS"[i % 2], *row] for i, row in enumerate(sales)]
+    sheet(tmp_path / "t.xlsx", [[], *heads, *rows], ["A2:A3", "B2:C2", "D2:E2", "F2:F3"])
     table = read_table(tmp_path / "t.xlsx", EncodingOptions("Target"))
     names = ("Region=S", "Sales 2023 Q1", "Sales 2023 Q2", "Sales 2024 Q1", "Sales 2024 Q2")
     assert sorted(table.features) == sorted(names)
     assert table.X.shape == (60, 5)
-
-
-@pytest.mark.parametrize("unit", ["kg", "l/100km", "m2", "mg/24h", "°C", "kWh/m²"])
-def test_units_with_digits_in_them(tmp_path, unit):
-    rows = [f"{i * 7 % 50 + 0.5} {unit},{i * 3 % 40}" for i in range(80)]
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    table = read_table(path, EncodingOptions("b"))
-    assert table.described()[0]["taken for"] == f"number, {unit}"
-    assert table.X[0, 0] == 0.5
 
 
 @pytest.mark.parametrize("note", ["* preliminary data", "Source: the statistical office", "(1) estimated"])
@@ -408,12 +356,8 @@ def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
     path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
     table = read_table(path, EncodingOptions("sun"), ReadOptions(notify=told.append))
     assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
-    assert [row["taken for"] for row in table.described()] == [
-        "date",
-        "number",
-        "number",
-        "category, 4 levels",
-    ]
+    kinds = [row["taken for"] for row in table.described()]
+    assert kinds == ["date", "number", "number", "category, 4 levels"]
     path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
     assert read_table(path, EncodingOptions("sun")).dropped == 1
 
@@ -439,14 +383,6 @@ def test_a_table_as_markdown_has_it(tmp_path):
     assert table.features == ("size", "colour=red")
 
 
-def test_codes_with_a_leading_zero_are_categories_though_some_end_in_a_letter(tmp_path):
-    rows = [f"{i % 9},{('01', '75', '2A')[i % 3]},{i + 1}" for i in range(60)]
-    (tmp_path / "t.csv").write_text("\n".join(["y,Département,Numéro", *rows, ""]))
-    described = read_table(tmp_path / "t.csv", EncodingOptions("y")).described()
-    assert described[0]["taken for"] == "category, 3 levels"
-    assert described[1]["taken for"].startswith("left out: an identifier")
-
-
 def packed(path, text):
     """Write a text as the name of a file says."""
     openers = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
@@ -456,12 +392,6 @@ def packed(path, text):
     else:
         with openers[path.suffix](path, "wt", encoding="utf-8") as file:
             file.write(text)
-
-
-def test_numbers_of_things_in_german_compounds_are_identifiers(tmp_path):
-    rows = "".join(f"{7000 + 3 * i};{i % 7};{i % 5}\n" for i in range(60))
-    (tmp_path / "t.csv").write_text("Kundennr;size;y\n" + rows)
-    assert read_table(tmp_path / "t.csv", EncodingOptions("y")).features == ("size",)
 
 
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.tsv.bz2", "t.txt.xz", "t.zip", "t.csv.zip"])

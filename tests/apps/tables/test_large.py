@@ -16,7 +16,6 @@ from skpursuit.apps.tables import (
     delimited,
     read_columns,
     read_table,
-    text_files,
 )
 
 
@@ -35,9 +34,7 @@ def test_a_header_of_any_length_is_read_by_name(tmp_path):
     np.testing.assert_array_equal(table.y, X[:, -1])
 
 
-@pytest.mark.parametrize("block", [37, 1000, 20_000])
-def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(text_files, "TEXT_BLOCK_CHARS", block)
+def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "CSV_BLOCK_BYTES", 1000)
     X = wide(tmp_path / "t.csv", 500)
     found = read_columns(tmp_path / "t.csv")
@@ -80,22 +77,6 @@ def test_quoted_line_breaks_are_told_and_many_refused(tmp_path, monkeypatch, bla
     assert read_columns(tmp_path / "t.csv", ReadOptions(line_breaks=True)).n_rows == 300
 
 
-def test_lines_are_read_again_only_where_rows_are_fewer(tmp_path, monkeypatch):
-    """Line breaks are looked for where there are fewer rows than lines, as the csv module is slow."""
-    quoted(tmp_path / "t.csv", breaks=())
-    text = (tmp_path / "t.csv").read_text().replace("so", '"so, he ""said"""')
-
-    def reader(lines, real=delimited.csv.reader, **more):
-        assert isinstance(lines, list), "the second pass reads all lines of the file"
-        return real(lines, **more)
-
-    monkeypatch.setattr(delimited.csv, "reader", reader)
-    for end in ("\n", "\r\n"):
-        for last in (text, text.rstrip("\n")):
-            (tmp_path / "t.csv").write_bytes(last.replace("\n", end).encode())
-            assert read_columns(tmp_path / "t.csv").raw["words"].cell(299) == 'so, he "said"'
-
-
 # -- sizes -------------------------------------------------------------------------------------------------
 
 
@@ -113,10 +94,6 @@ def packed_text(path):
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 750_000))
 
 
-def arrays(path):
-    np.savez_compressed(path, X=np.zeros((1000, 375)), y=np.arange(1000.0))
-
-
 def one_value(path):
     pq.write_table(pa.table({"a": np.zeros(200_000), "b": np.zeros(200_000)}), path)
 
@@ -127,7 +104,6 @@ def libsvm(path):
 
 LARGE = {
     "t.csv.gz": packed_text,
-    "t.npz": arrays,
     "t.parquet": one_value,
     "t.svm": libsvm,
     "t.xlsx": lambda path: sheet(path, "ALL78"),
@@ -195,21 +171,6 @@ def test_large_numbers_that_keep_their_digits_and_those_that_have_no_square(tmp_
     with pytest.raises(TableError, match=r"'b' goes beyond 1e\+100; give it in a larger unit"):
         read_table(tmp_path / "t.csv", EncodingOptions("y"))
     assert read_table(tmp_path / "t.csv", EncodingOptions("y", {"b": "drop"})).features == ("a",)
-
-
-def test_a_member_of_an_npz_file_that_is_no_array(tmp_path):
-    arrays(tmp_path / "t.npz")
-    with zipfile.ZipFile(tmp_path / "t.npz", "a") as archive:
-        archive.writestr("feature_names.npy", b"no array")
-    with pytest.raises(TableError, match="damaged or cut off"):
-        read_columns(tmp_path / "t.npz")
-
-
-def test_texts_of_an_npz_file_that_are_no_characters(tmp_path):
-    names = np.array([2**31, 65, 66], np.uint32).view("<U1")
-    np.savez(tmp_path / "t.npz", X=np.eye(3), y=np.arange(3.0), feature_names=names)
-    with pytest.raises(TableError, match="feature_names holds bytes that are not UTF-8"):
-        read_columns(tmp_path / "t.npz")
 
 
 def test_a_workbook_whose_cells_are_repeated_more_often_than_memory_holds(tmp_path):

@@ -10,31 +10,29 @@ import contextlib
 import csv
 import functools
 import io
-import json
 import math
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from skpursuit._atomic_files import FileError
 from skpursuit.apps.cli.program import InputError, Output, check_input, check_outputs, command, write_files
-from skpursuit.apps.cli.progress_bar import ProgressBar
+from skpursuit.progress import current_monitor, monitoring
 
 if TYPE_CHECKING:
     from skpursuit.apps.models.fit_table import FitOptions, FitReport
     from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
 
-TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "npz", "svmlight", "arff")
+Options: TypeAlias = dict[str, Any]  # of a command, by the names of its parameters
+TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "svmlight")
 DECLARABLE_KINDS = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
 MAX_ROWS_PRINTED = 30  # features, and columns, of a table on the terminal
-FILE = click.Path(path_type=Path, allow_dash=True)
+FILE = click.Path(path_type=Path)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 TASKS = ("auto", "regression", "classification")
@@ -69,46 +67,13 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def open_table(
-    file: Path, read: dict[str, Any], out: Output
-) -> Iterator[tuple[Path, ReadOptions, ProgressBar]]:
-    """Yield a path to read from, how, and the bar that shows how far it is."""
+def open_table(file: Path, read: Options, out: Output) -> Iterator[ReadOptions]:
+    """Yield how a file is read; what is done inside is told after a while."""
     from skpursuit.apps.tables import ReadOptions
 
-    with _as_file(file, read["format"]) as path, ProgressBar(out) as bar:
-        size, done = max(1, path.stat().st_size), 0
-        name = path.name if path == file else "standard input"
-
-        def progress(bytes_read: int) -> None:
-            nonlocal done
-            done += bytes_read
-            bar("reading", done / size if done <= size else None)  # a file that is packed holds more
-
-        progress(0)
-        told = lambda text: out.echo_error(f"{name}: {text}")  # noqa: E731
-        yield path, ReadOptions(**read, notify=told, progress=progress), bar
-
-
-@contextlib.contextmanager
-def _as_file(file: Path, kind: str | None) -> Iterator[Path]:
-    """Yield a path: standard input is kept in a file for as long as it is needed."""
-    if str(file) != "-":
-        yield file
-        return
-    if kind is None:
-        from skpursuit.apps.tables.errors import CommandFix
-
-        problem = "standard input: it has no name that tells its format; say it"
-        raise InputError(problem, CommandFix("unknown format", ("--format", "csv")))
-    with tempfile.NamedTemporaryFile(suffix=f".{kind}") as kept:
-        kept.write(sys.stdin.buffer.read())
-        kept.flush()
-        try:
-            yield Path(kept.name)
-        except FileError as error:
-            refusal, here = InputError.of(error), "standard input"
-            refusal.problems = [(text.replace(kept.name, here), advice) for text, advice in refusal.problems]
-            raise refusal from None
+    with monitoring(file.name, verbose=not out.quiet):
+        current_monitor().set_message("reading")
+        yield ReadOptions(**read, notify=lambda text: out.echo_error(f"{file.name}: {text}"))
 
 
 def parse_column_kinds(
@@ -131,7 +96,7 @@ def parse_column_kinds(
     skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
     skpursuit fit documents.svm -k 50 --task classification --selector certified
     skpursuit fit folder_of_parquet --target y --memory-limit 2GB
-    cat table.tsv | skpursuit fit - --format tsv --target y --json > fit.json
+    skpursuit fit table.dat --format tsv --target y --json > fit.json
     """
 )
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
@@ -142,23 +107,15 @@ def parse_column_kinds(
 )
 @click.option("--out", "model_file", type=FILE, help="Write the model here, as JSON.")
 @click.option("--report", "page", type=FILE, help="Write a page for people here, as HTML.")
-@click.option("--png", type=FILE, help="Draw the path here.  [default: beside --out]")
 @click.option(
     "--column", "kinds", multiple=True, metavar="NAME=KIND", callback=parse_column_kinds, help=KINDS_HELP
 )
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
-@click.option("--categorical", multiple=True, metavar="COLUMN", help="Numbers that are categories.")
 @click.option("--decimal", type=click.Choice((".", ",")), help="Decimal sign.  [default: found out]")
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
-@click.option("--schema", type=FILE, help="Take columns for what this file says.")
-@click.option("--save-schema", type=FILE, help="Write what columns were taken for here.")
 @click.option("--loss", metavar="NAME", help="What is minimised.  [default: squared; classes: logistic]")
 @click.option("--solver", metavar="NAME", default="auto", help="How the model grows; auto: several ways.")
 @click.option("--selector", metavar="NAME", default="auto", help="How features are found, by omp.")
-@click.option(
-    "--normalize/--no-normalize", default=None,
-    help="Do features compete as if of one spread?  [default: in dense tables]",
-)  # fmt: skip
 @click.option("--test-share", type=SHARE, default=0.2, help="Rows held out for the score.")
 @click.option("--seed", type=click.IntRange(min=0), default=0)
 @click.option(
@@ -166,54 +123,41 @@ def parse_column_kinds(
     help="Leave a Parquet file or folder on the disk; hold at most this much of it in memory, such as 2GB.",
 )  # fmt: skip
 @source_options
-def fit(file: Path, read: dict[str, Any], out: Output, **given: Any) -> None:
-    """Fit a sparse model to a table: CSV, TSV, Parquet, Excel, npz, svmlight or ARFF; - is standard input."""
+def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
+    """Fit a sparse model to a table: CSV, TSV, Parquet, Excel or svmlight."""
     check_input(file)
-    if given["png"] is None and given["model_file"] is not None:
-        given["png"] = given["model_file"].with_suffix(".png")
-    outputs = {"--out": "model_file", "--report": "page", "--png": "png", "--save-schema": "save_schema"}
-    inputs = [file] if given["schema"] is None else [file, given["schema"]]
-    check_outputs(inputs, {option: given[name] for option, name in outputs.items()})
+    check_outputs([file], {"--out": given["model_file"], "--report": given["page"]})
     from skpursuit.apps.models.fit_table import fit_table
-    from skpursuit.apps.models.model_file import load_schema
     from skpursuit.apps.tables import fit_encoding, read_columns
 
-    with open_table(file, read, out) as (path, options, bar):
+    with open_table(file, read, out) as options:
         if given["memory_limit"] is not None:
-            table, report = _fit_large(path, options, given, bar)
+            table, report = _fit_large(file, options, given)
             _print_columns(file, table, out)
         else:
-            schema = None if given["schema"] is None else load_schema(given["schema"])
-            columns = read_columns(path, options)
-            bar("looking at columns", 0.0)
-            table = fit_encoding(columns, _encoding_options(given), schema)
+            columns = read_columns(file, options)
+            current_monitor().set_message("looking at columns")
+            table = fit_encoding(columns, _encoding_options(given))
             _print_columns(file, table, out)
-            with _fitting(file), bar.watching():
-                report = fit_table(table, _fit_options(given, bar))
+            with _fitting(file):
+                report = fit_table(table, _fit_options(given))
     _print_report(report, given["k"], out)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
 
 
-def _encoding_options(given: dict[str, Any]) -> EncodingOptions:
+def _encoding_options(given: Options) -> EncodingOptions:
     from skpursuit.apps.tables import EncodingOptions
 
-    kinds = dict.fromkeys(given["categorical"], "category") | given["kinds"]
-    kinds |= dict.fromkeys(given["drop"], "drop")
+    kinds = given["kinds"] | dict.fromkeys(given["drop"], "drop")
     return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
-def _fit_options(given: dict[str, Any], bar: ProgressBar) -> FitOptions:
+def _fit_options(given: Options) -> FitOptions:
     from skpursuit.apps.models.fit_table import FitOptions
 
-    names = ("k", "most", "task", "loss", "solver", "selector", "normalize", "test_share", "seed")
-    reported = given["page"] is not None
-    return FitOptions(
-        **{name: given[name] for name in names},
-        needs_path=given["png"] is not None or reported,
-        needs_report=reported,
-        progress=bar,
-    )
+    names = ("k", "most", "task", "loss", "solver", "selector", "test_share", "seed")
+    return FitOptions(**{name: given[name] for name in names}, needs_report=given["page"] is not None)
 
 
 @contextlib.contextmanager
@@ -229,9 +173,7 @@ def _fitting(file: Path) -> Iterator[None]:
         raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
 
 
-def _fit_large(
-    path: Path, read: ReadOptions, given: dict[str, Any], bar: ProgressBar
-) -> tuple[EncodedTable, FitReport]:
+def _fit_large(path: Path, read: ReadOptions, given: Options) -> tuple[EncodedTable, FitReport]:
     """Fit a table that stays on the disk."""
     from skpursuit import as_design
     from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
@@ -241,16 +183,11 @@ def _fit_large(
     with attach_path(path):
         if not is_parquet(path, read):
             raise TableProblem("not Parquet")
-        for name, option in {
-            "kinds": "--column",
-            "categorical": "--categorical",
-            "schema": "--schema",
-        }.items():
-            if given[name]:
-                raise TableProblem("kinds of large tables", option=option)
+        if given["kinds"]:
+            raise TableProblem("kinds of large tables")
     source = partial(as_design, path, memory_limit=given["memory_limit"])
-    with _fitting(path), bar.watching():
-        return fit_out_of_core(path, _encoding_options(given), _fit_options(given, bar), source, read)
+    with _fitting(path):
+        return fit_out_of_core(path, _encoding_options(given), _fit_options(given), source, read)
 
 
 def _print_columns(file: Path, table: EncodedTable, out: Output) -> None:
@@ -276,7 +213,7 @@ def _print_report(report: FitReport, asked: int | None, out: Output) -> None:
     out.echo_template("fit.txt", report=report, model=report.model, asked=asked, effects=effects, quoted=repr)
 
 
-def _as_json(table: EncodedTable, report: FitReport) -> dict[str, Any]:
+def _as_json(table: EncodedTable, report: FitReport) -> dict[str, object]:
     model = report.model
     other = "rmse" if report.task == "regression" else "auc"
     return {
@@ -298,46 +235,19 @@ def _as_json(table: EncodedTable, report: FitReport) -> dict[str, Any]:
     }
 
 
-def _write(file: Path, table: EncodedTable, report: FitReport, given: dict[str, Any], out: Output) -> None:
-    """Write the model and the schema, and only then draw: no figure can cost anybody the model."""
-    from skpursuit.apps.models.model_file import model_json
+def _write(file: Path, table: EncodedTable, report: FitReport, given: Options, out: Output) -> None:
+    """Write the model, and only then draw: no figure can cost anybody the model."""
+    if (model := given["model_file"]) is not None:
+        from skpursuit.apps.models.model_file import model_json
 
-    model, page, schema = given["model_file"], given["page"], given["save_schema"]
-    files: dict[str, tuple[Path, str, str | bytes]] = {}
-    if schema is not None:
-        text = json.dumps(table.encoding.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        files[f"Schema: {schema}"] = (schema, "--save-schema", text + "\n")
-    if model is not None:
-        use = f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE"
-        files[use] = (model, "--out", model_json(report.model))
-    write_files(files.values())
-    drawn: dict[str, tuple[Path, str, str | bytes]] = {}
-    if given["png"] is not None and report.path is not None and (picture := _picture(report, out)):
-        drawn[f"Path: {given['png']}"] = (given["png"], "--png", picture)
-    if page is not None:
+        write_files([(model, "--out", model_json(report.model))])
+    if (page := given["page"]) is not None:
         from skpursuit.apps.models.model_page import model_page
 
-        drawn[f"Page: {page}"] = (page, "--report", model_page(file.name, table, report, model))
-    write_files(drawn.values())
-    for line in drawn | files:
-        out.echo(line)
-
-
-def _picture(report: FitReport, out: Output) -> bytes:
-    """Return the path as a PNG; nothing where it cannot be drawn."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        out.echo_error("No picture: matplotlib is not installed; run: pip install 'skpursuit[cli]'")
-        return b""
-    from skpursuit import PathDisplay
-
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    PathDisplay.from_estimator(report.path, feature_names=report.features, ax=axes)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    return buffer.getvalue()
+        write_files([(page, "--report", model_page(file.name, table, report, model))])
+        out.echo(f"Page: {page}")
+    if model is not None:
+        out.echo(f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE")
 
 
 @command(
@@ -353,7 +263,7 @@ def _picture(report: FitReport, out: Output) -> bytes:
 @click.option("--interval", type=BETWEEN, default=0.9, help="Share of rows that intervals should hold.")
 @source_options
 def predict(
-    model: Path, file: Path, read: dict[str, Any], predictions: Path | None, out: Output, **given: Any
+    model: Path, file: Path, read: Options, predictions: Path | None, out: Output, **given: Any
 ) -> None:
     """Predict the rows of FILE by a MODEL that `skpursuit fit` wrote.
 
@@ -362,10 +272,10 @@ def predict(
     check_input(model)
     check_input(file)
     check_outputs([model, file], {"--out": predictions})
-    with open_table(file, read, out) as (path, options, _):
-        text, kept, count = io.StringIO(), list[dict[str, Any]](), 0
+    with open_table(file, read, out) as options:
+        text, kept, count = io.StringIO(), list[dict[str, object]](), 0
         writer = csv.writer(text, lineterminator="\n")
-        for heads, rows in _predicted(model, path, options, **given):
+        for heads, rows in _predicted(model, file, options, **given):
             if not count:
                 writer.writerow(heads)
             count += len(rows)
@@ -382,7 +292,7 @@ def predict(
 
 def _predicted(
     model: Path, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
-) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
+) -> Iterator[tuple[list[str], list[tuple[object, ...]]]]:
     """Read a file piece by piece and yield the heads and rows of its predictions."""
     from skpursuit.apps.models.model_file import load_model
     from skpursuit.apps.tables import stream_columns

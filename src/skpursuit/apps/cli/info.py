@@ -8,7 +8,6 @@ import platform
 import re
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
 from skpursuit import __version__
 from skpursuit.apps.cli.program import EXTRAS, Output, command
@@ -16,7 +15,7 @@ from skpursuit.apps.cli.program import EXTRAS, Output, command
 PACKAGES = ("skpursuit", "numpy", "scipy", "numba", "scikit-learn", "threadpoolctl")
 
 
-def machine_info() -> dict[str, Any]:
+def machine_info() -> dict[str, object]:
     """Describe this machine and the libraries in use."""
     import numpy as np
     from threadpoolctl import threadpool_info
@@ -25,11 +24,14 @@ def machine_info() -> dict[str, Any]:
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
     blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}
-    size = total_memory()
+    try:
+        memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (ValueError, OSError, AttributeError):
+        memory = "unknown"
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory": "unknown" if size is None else f"{size / 2**30:.0f} GiB",
+        "memory": memory,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         **{name: installed_version(name) or "unknown" for name in PACKAGES},
@@ -51,14 +53,6 @@ def _processor() -> str:
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
-def total_memory() -> int | None:
-    """The bytes of memory of this machine, None if the system does not tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
 @command(
     """
     skpursuit info
@@ -75,7 +69,7 @@ def info(out: Output) -> None:
         name: installed_version(name) or f"missing, pip install 'skpursuit[{extra}]'"
         for name, extra in EXTRAS.items()
     }
-    facts: dict[str, Any] = {**machine_info(), **extras}
+    facts: dict[str, object] = {**machine_info(), **extras}
     for kind, names in (("solvers", SOLVERS), ("selectors", SELECTORS), ("losses", LOSSES)):
         facts[kind] = ", ".join(names)
     facts["skpursuit"] = __version__

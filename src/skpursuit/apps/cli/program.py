@@ -18,13 +18,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from skpursuit import __version__
 from skpursuit._atomic_files import FileError, staged_write
 from skpursuit._text import one_line
+
+if TYPE_CHECKING:
+    from skpursuit.apps.tables.errors import CommandFix
 
 EXAMPLES = """\b
 Examples:
@@ -39,7 +42,7 @@ WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: Optional packages, and the extra that installs them.
 EXTRAS = dict.fromkeys(("click", "jinja2", "matplotlib", "pyarrow", "python-calamine", "msgspec"), "cli")
 EXTRAS["soundfile"] = "audio"
-COLUMN_OPTIONS = ("--column", "--drop", "--categorical", "--id")  # options whose value names a column
+COLUMN_OPTIONS = ("--column", "--drop", "--id")  # options whose value names a column
 
 
 class InputError(click.ClickException):
@@ -47,10 +50,10 @@ class InputError(click.ClickException):
 
     exit_code = EXIT_BAD_INPUT
 
-    def __init__(self, message: str, advice: Any = None):
+    def __init__(self, message: str, advice: CommandFix | None = None):
         super().__init__(message)
-        self.problems: list[tuple[str, Any]] = [(message, advice)]
-        self.corrected: Callable[[Any], str] = lambda advice: ""  # the command to run instead
+        self.problems: list[tuple[str, CommandFix | None]] = [(message, advice)]
+        self.corrected: Callable[[CommandFix], str] = lambda advice: ""  # the command to run instead
 
     @classmethod
     def of(cls, error: FileError) -> InputError:
@@ -60,7 +63,7 @@ class InputError(click.ClickException):
         refusal.problems = [(getattr(one, "line", str(one)), getattr(one, "advice", None)) for one in every]
         return refusal
 
-    def show(self, file: Any = None) -> None:
+    def show(self, file: IO[str] | None = None) -> None:
         for message, advice in self.problems:
             command = self.corrected(advice) if advice is not None else ""
             click.echo(f"Error: {message}{command and '; run: ' + command}", err=True)
@@ -84,7 +87,7 @@ class CommandGroup(click.Group):
             click.echo(f"Error: standard output: {message}", err=True)
             sys.exit(EXIT_BAD_INPUT)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except FileError as error:
@@ -102,7 +105,7 @@ class CommandGroup(click.Group):
         refusal.corrected = functools.partial(self._corrected, str(ctx.invoked_subcommand))
         raise refusal from None
 
-    def _corrected(self, command: str, advice: Any) -> str:
+    def _corrected(self, command: str, advice: CommandFix) -> str:
         """Return the command as it was given, but for the problem, as a line that a shell understands."""
         flags = [param for param in self.commands[command].params if getattr(param, "is_flag", False)]
         alone = [name for flag in flags for name in (*flag.opts, *flag.secondary_opts)]
@@ -149,21 +152,17 @@ class Output:
         if not self.quiet:
             click.echo(text, err=True)
 
-    def echo_template(self, template: str, **values: Any) -> None:
+    def echo_template(self, template: str, **values: object) -> None:
         """Tell people the result by a template of `skpursuit.pages`."""
         if not (self.quiet or self.as_json):
             from skpursuit.apps.pages.render import render_text
 
             click.echo(render_text(template, format_table=format_table, **values), nl=False)
 
-    def echo_json(self, value: Any) -> None:
+    def echo_json(self, value: object) -> None:
         """Give a program the result."""
         if self.as_json:
-            try:
-                click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
-            except ValueError:
-                problem = "the result holds NaN or infinity, which JSON cannot say"
-                raise click.ClickException(f"{problem}; leave out --json to see it") from None
+            click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -207,7 +206,7 @@ def command(examples: str) -> Callable[[Callable[..., Any]], click.Command]:
 
 def check_input(path: Path) -> None:
     """Refuse what is not there before anything heavy is loaded."""
-    if str(path) != "-" and not os.path.exists(path):
+    if not os.path.exists(path):
         raise InputError(f"{path}: there is no such file; check the name")
 
 
@@ -220,17 +219,10 @@ def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> No
         if os.path.isdir(path) or not os.path.isdir(path.absolute().parent):
             what = "this is a folder" if os.path.isdir(path) else f"there is no folder {path.parent}"
             raise InputError(f"{path}: {what}; give a file in a folder that exists ({option})")
-        if any(_same(path, other) for other in taken):
+        if any(os.path.realpath(path) == os.path.realpath(other) for other in taken):
             problem = f"{path} is already an input or output of this command"
             raise InputError(f"{problem}; choose another file ({option})")
         taken.append(path)
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether two names are those of one plain file, which may not exist yet."""
-    if os.path.exists(one) and os.path.exists(other):
-        return os.path.isfile(one) and os.path.samefile(one, other)
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def write_files(files: Iterable[tuple[Path, str, str | bytes]]) -> None:

@@ -15,7 +15,7 @@ import click
 from skpursuit._atomic_files import FileError
 from skpursuit.apps.cli import info
 from skpursuit.apps.cli.program import InputError, Output, check_outputs, command, write_files
-from skpursuit.apps.cli.progress_bar import ProgressBar
+from skpursuit.progress import monitoring
 
 STUDY_ORDER = ("omp", "race", "cosamp", "budget", "scaling", "fw", "audio", "text")
 FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
@@ -90,8 +90,13 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
     if name in ("audio", "text") and options.data is None:
         out.echo_error(f"{name}: no --data, so generated stand-ins are used; they are not real {name}")
     try:
-        with ProgressBar(out) as bar:
-            tell = lambda done, of, share: bar(f"{name}: cell {done} of {of}", share)  # noqa: E731
+        with monitoring(name, verbose=not out.quiet) as monitor:
+
+            def tell(done: int, total: int, share: float) -> None:
+                monitor.set_message("cell {} of {}", done, total)
+                monitor.set_total(1.0)
+                monitor.advance_by(share)
+
             return grid.run_experiment(experiment, folder, jobs=jobs, progress=tell, about=about)
     except grid.CellError as error:
         if isinstance(error.__cause__, FileError):

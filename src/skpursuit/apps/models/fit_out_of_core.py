@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -39,18 +38,20 @@ from skpursuit.apps.tables import (
     read_columns,
     stream_columns,
 )
-from skpursuit.apps.tables.column_kinds import ColumnKind, Number, YesNo
+from skpursuit.apps.tables.column_kinds import AnyKind, Number, YesNo
 from skpursuit.apps.tables.encoding import extract_target, unknown_names
 from skpursuit.apps.tables.errors import TableProblem, attach_path, raise_problems
 from skpursuit.apps.tables.infer_kinds import infer_kinds
 from skpursuit.apps.tables.readers import columns_with_nulls, parquet_types
+from skpursuit.data import Design
 from skpursuit.data.disk.parquet_source import is_numeric
+from skpursuit.progress import current_monitor
 
 MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as many
 
 
 def fit_out_of_core(
-    path: Path, said: EncodingOptions, options: FitOptions, source: Callable[..., Any], read: ReadOptions
+    path: Path, said: EncodingOptions, options: FitOptions, source: Callable[..., Design], read: ReadOptions
 ) -> tuple[EncodedTable, FitReport]:
     """Fit a model to a Parquet file or a folder of them; the table that is returned holds no X.
 
@@ -64,7 +65,7 @@ def fit_out_of_core(
             most = options.most or min(d, max(MIN_FEATURES_TRIED, d // 10), max(1, int(keep.sum()) // 2))
             options = replace(options, solver="omp", most=most)
         train, test = (np.flatnonzero(keep)[rows] for rows in split_rows(y[keep], options))
-    options.progress("fitting", None)
+    current_monitor().set_message("fitting")
     names, weights = [kind.name for kind in table.encoding.columns], np.zeros(len(y))
     weights[train] = 1.0
     try:
@@ -74,7 +75,7 @@ def fit_out_of_core(
     except ValueError as error:  # of a column that X knows by its number
         said_better = re.sub(r"column (\d+)", lambda found: f"column {names[int(found[1])]!r}", str(error))
         raise ValueError(said_better) from None
-    options.progress("evaluating", None)
+    current_monitor().set_message("evaluating")
     classes = None if options.task == "regression" else final.classes_
     tried, fitted = (linear_model(table, one.coef_, one.intercept_, classes) for one in (trial, final))
     guesses, _ = _predict_streaming(path, tried, read, keep)
@@ -86,10 +87,11 @@ def fit_out_of_core(
     info |= {"rows": int(keep.sum()), "held_out_rows": len(test), "rare_classes": {}}
     info["held_out_score"] = float(score(y[test], said_classes))
     filled = tuple(
-        replace(kind, fill=moments.get(kind.name, (None,))[0]) if isinstance(kind, Number) else kind
+        Number(kind.name, moments.get(kind.name, (None,))[0]) if isinstance(kind, Number) else kind
         for kind in table.encoding.columns
     )
-    table = replace(table, encoding=replace(table.encoding, columns=filled), dropped=int((~keep).sum()))
+    encoding = TableEncoding(table.encoding.target, filled, table.encoding.target_kind)
+    table = replace(table, encoding=encoding, dropped=int((~keep).sum()))
     model = linear_model(table, final.coef_, final.intercept_, classes, info)
     effects = [
         FeatureEffect.of(feature, coef, moments[kind.name][1])
@@ -106,7 +108,6 @@ def fit_out_of_core(
         sizes=[],
         search_text=describe_search(info),
         effects=sorted(effects, key=lambda effect: -abs(effect.standardised)),
-        path=final if options.k is None else None,
         features=table.features,
         actual=y[test],
         predicted=guesses[test],
@@ -130,9 +131,7 @@ def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[
         for problem, found in (("not numeric", words), ("nulls on the disk", nulls)):
             if bad := [name for name in types if name in found]:
                 raise TableProblem(problem, *(part for name in bad for part in ("--drop", name)), names=bad)
-        kinds: list[ColumnKind] = [
-            YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()
-        ]
+        kinds: list[AnyKind] = [YesNo(n, "true") if str(t) == "bool" else Number(n) for n, t in types.items()]
         columns = read_columns(path, replace(read, only=frozenset([target])))
         kind = infer_kinds(columns.raw, said)[target]
         y, keep = extract_target(columns, target, kind, target in said.kinds)
@@ -143,7 +142,7 @@ def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[
 
 def _predict_streaming(
     path: Path, model: LinearModel, read: ReadOptions, keep: np.ndarray
-) -> tuple[np.ndarray, dict[str, Any]]:
+) -> tuple[np.ndarray, dict[str, tuple[float, float]]]:
     """Return predictions (of classes: chances) of all rows, and mean and spread of the model's columns.
 
     Only rows that are kept count in the latter.

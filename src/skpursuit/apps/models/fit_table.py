@@ -12,14 +12,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
@@ -27,9 +27,11 @@ from sklearn.utils import resample
 import skpursuit
 from skpursuit.apps.models.model_file import LinearModel, linear_model
 from skpursuit.apps.tables import EncodedTable
+from skpursuit.apps.tables.columns import Matrix
 from skpursuit.apps.tables.errors import TableProblem, attach_path
 from skpursuit.apps.tables.parsing import BOOLEAN_WORDS
 from skpursuit.problem.losses import LOSSES
+from skpursuit.progress import current_monitor
 from skpursuit.selectors import SELECTORS
 from skpursuit.solvers import solver_names
 
@@ -52,6 +54,10 @@ FAMILIES = {
 }
 
 
+#: The targets of each fold, and predictions by all models of a path.
+FoldPredictions: TypeAlias = Sequence[tuple[np.ndarray, list[np.ndarray]]]
+
+
 @dataclass(frozen=True)
 class FitOptions:
     """Choices of a fit."""
@@ -62,16 +68,10 @@ class FitOptions:
     loss: str | None = None  # what is minimised; None: that of the task
     solver: str = "auto"  # see `PursuitRegressorCV`, as for the next; where k is given, "auto" is "omp"
     selector: str = "auto"
-    #: whether features compete as if all had the same spread; None: where X is dense
-    normalize: bool | None = None
     ridge: float | None = None  # where k is chosen; None tries several, on folds that are drawn twice
     test_share: float = 0.2  # share of the rows that are held out for the score
     seed: int = 0  # seed of the splits and of randomised selectors
-    #: whether scores of all sizes are needed though k is given, because somebody draws them
-    needs_path: bool = True
     needs_report: bool = False  # whether bootstrap intervals and a model of all features are needed
-    #: told what is being done, as (words, share done); None: whatever the estimator counts
-    progress: Callable[[str, float | None], None] = lambda words, share: None
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,11 @@ class FitReport:
     score: float  # R2 or accuracy on held-out rows, of a model of the other rows
     baseline: float  # that of the best constant
     full_model_score: float | None  # that of a model of all features; None where none was fitted
-    #: numbers of features that were tried, with their cross-validated scores; empty where k was given
+    #: numbers of features that were tried, with their cross-validated scores; empty where X stays on the disk
     sizes: Sequence[PathScore]
     search_text: str  # how the features were found, in words
     effects: list[FeatureEffect]  # the features of the model, the most important first
-    path: Any  # the estimator whose path can be drawn
-    features: tuple[str, ...]  # names of all columns of the path's X
+    features: tuple[str, ...]  # names of all features that the model could choose
     actual: np.ndarray  # targets
     predicted: np.ndarray  # by models that did not see them; of classes a table of chances
     evaluated_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
@@ -163,7 +162,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
         labels = labels[::-1]  # effects are those on yes, whatever the order of letters
         y = (y == labels[1]).astype(int)
     X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
-    options.progress(f"fitting to {1 - options.test_share:.0%} of the rows", None)
+    current_monitor().set_message("fitting to {:.0%} of the rows", 1 - options.test_share)
     score = fit_estimator(X_train, y[train], options).score(X_test, y[test])
     if not np.isfinite(score):
         with attach_path(table.path):
@@ -172,27 +171,30 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     baseline = constant.fit(X_train[:, :1], y[train]).score(X_test[:, :1], y[test])
     parts = X_train, y[train], X_test, y[test]
     full_score = _full_model_score(*parts, options) if options.needs_report else None
-    evaluation = _cross_validate(table.X, y, options)
-    final = evaluation.path if options.k is None else fit_estimator(table.X, y, options)
-    actual, predicted = evaluation.at(evaluation.chosen)
+    current_monitor().set_message("cross-validation on all rows")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        path = make_estimator(y, options, recording=True).fit(table.X, y)
+    path.recorded = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
+    place = path.chosen if options.k is None else options.k - 1
+    final = path if options.k is None else fit_estimator(table.X, y, options)
+    actual, predicted = path.held_out(place)
     info = model_info(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
     info |= {"held_out_score": float(score), "rare_classes": rare}
-    classes = None if regression else final.classes_
     return FitReport(
         model=linear_model(table, final.coef_, final.intercept_, None if regression else labels, info),
         task=options.task,
         score=float(score),
         baseline=float(baseline),
         full_model_score=full_score,
-        sizes=evaluation.sizes(classes),
+        sizes=path.sizes(place, None if regression else final.classes_),
         search_text=describe_search(info),
         effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
-        path=evaluation.path,
         features=table.features,
         actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
-        at_limit=evaluation.at_limit,
+        at_limit=options.k is None and any("largest that was tried" in str(one.message) for one in told),
     )
 
 
@@ -224,7 +226,7 @@ def describe_search(info: dict[str, Any]) -> str:
     return f"{found}; their effects are {much} shrunk towards zero"
 
 
-def take_rows(X: Any, rows: np.ndarray) -> Any:
+def take_rows(X: Matrix, rows: np.ndarray) -> Matrix:
     """Return some rows, column after column in memory if X is so: solvers gather columns."""
     fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
     return np.take(X.T, rows, axis=1).T if fortran else X[rows]
@@ -267,8 +269,7 @@ def split_rows(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarr
     n, held = len(y), math.ceil(options.test_share * len(y))
     if held < fewest or n - held < kept:
         low, high = math.ceil(100 * fewest / n) / 100, min(0.9, math.floor(100 * (n - kept) / n) / 100)
-        ends = {"low": low, "high": high, "between": (low + high) / 2}
-        raise TableProblem("test share", rows=n, held=held, fewest=fewest, kept=kept, **ends)
+        raise TableProblem("test share", rows=n, held=held, low=low, high=high, between=(low + high) / 2)
     train, test = train_test_split(
         np.arange(n), test_size=options.test_share, random_state=options.seed, stratify=classes
     )
@@ -278,39 +279,31 @@ def split_rows(y: np.ndarray, options: FitOptions) -> tuple[np.ndarray, np.ndarr
 
 
 class KeepsFoldPredictions:
-    """A cross-validated estimator that keeps what the models of the chosen path predict on the folds."""
+    """A cross-validated estimator that keeps what models of its path predict for rows they had not seen."""
 
-    recorded: Sequence[tuple[np.ndarray, list[np.ndarray]]] = ()  # for each fold the targets, and predictions
-    chosen = 0  # the place of the chosen model among the predictions
+    recorded: FoldPredictions = ()
+    chosen = 0  # the place of the chosen model on the path
+    path_sizes_: np.ndarray
+    n_nonzero_coefs_: int
 
-    def _on_chosen(self, place: int, held_out: Callable[[], Any]) -> None:
+    def _on_chosen(self, place: int, held_out: Callable[[], FoldPredictions]) -> None:
         self.chosen, self.recorded = place, held_out()
 
-
-@dataclass
-class CrossValidation:
-    """Predictions for rows that the models had not seen, and the estimator that made them."""
-
-    folds: Sequence[tuple[np.ndarray, list[np.ndarray]]]  # targets, and predictions by all models of a path
-    chosen: int = 0  # the place of the chosen model on the path
-    path: Any = None
-    at_limit: bool = False  # whether the chosen model is the largest that was tried
-
-    def at(self, place: int) -> tuple[np.ndarray, np.ndarray]:
+    def held_out(self, place: int) -> tuple[np.ndarray, np.ndarray]:
         """Return targets and predictions of all folds; a path that ended early repeats its last model."""
-        actual = np.concatenate([one for one, _ in self.folds])
-        return actual, np.concatenate([models[min(place, len(models) - 1)] for _, models in self.folds])
+        actual = np.concatenate([one for one, _ in self.recorded])
+        return actual, np.concatenate([models[min(place, len(models) - 1)] for _, models in self.recorded])
 
-    def sizes(self, classes: np.ndarray | None) -> list[PathScore]:
+    def sizes(self, chosen: int, classes: np.ndarray | None) -> list[PathScore]:
         """Return every size with its scores: R2 and RMSE, or accuracy and (for two classes) AUC.
 
         Of several models of one size the chosen one counts, or the last.
         """
         found: dict[int, PathScore] = {}
-        places = [] if self.path is None else list(range(min(len(models) for _, models in self.folds)))
-        for place in places and [*places, min(self.chosen, places[-1])]:
-            actual, predicted = self.at(place)
-            k = int(self.path.path_sizes_[place]) if len(places) > 1 else self.path.n_nonzero_coefs_
+        places = list(range(min(len(models) for _, models in self.recorded)))
+        for place in [*places, min(chosen, places[-1])]:
+            actual, predicted = self.held_out(place)
+            k = int(self.path_sizes_[place]) if len(places) > 1 else self.n_nonzero_coefs_
             if classes is None:
                 scores = r2_score(actual, predicted), root_mean_squared_error(actual, predicted)
             else:
@@ -322,25 +315,7 @@ class CrossValidation:
         return sorted(found.values(), key=lambda size: size.k)
 
 
-def _cross_validate(X: Any, y: np.ndarray, options: FitOptions) -> CrossValidation:
-    """Cross-validate models up to a limit; only that of k features where it is given and nothing is drawn."""
-    options.progress("cross-validation on all rows", None)
-    if options.k is not None and not options.needs_path:
-        method = "predict_proba" if options.task == "classification" else "predict"
-        with ignore_warnings():
-            model = make_estimator(y, options)
-            guess = cross_val_predict(model, X, y, cv=_folds(y, options), method=method)
-        return CrossValidation([(y, [guess])])
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", RuntimeWarning)
-        path = make_estimator(y, options, recording=True).fit(X, y)
-    at_limit = options.k is None and any("largest that was tried" in str(one.message) for one in told)
-    chosen = path.chosen if options.k is None else options.k - 1
-    once = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
-    return CrossValidation(once, chosen, path, at_limit)
-
-
-def _folds(y: np.ndarray, options: FitOptions) -> Any:
+def _folds(y: np.ndarray, options: FitOptions) -> KFold | StratifiedKFold:
     fewest = FOLDS if options.task == "regression" else int(np.unique(y, return_counts=True)[1].min())
     kind = KFold if options.task == "regression" else StratifiedKFold
     return kind(max(2, min(FOLDS, fewest)), shuffle=True, random_state=options.seed)
@@ -360,7 +335,7 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
         "loss": options.loss,
         "random_state": options.seed,
     }
-    scale = {None: "auto" if search else "column", True: "column", False: "none"}[options.normalize]
+    scale = "auto" if search else "column"
     kind: Any = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
     if not search:
         return kind(n_nonzero_coefs=options.k, scale=scale, **common)
@@ -376,7 +351,7 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
     )
 
 
-def fit_estimator(X: Any, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
+def fit_estimator(X: Matrix, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
     """A model of k features, or one whose number of features is chosen."""
     with ignore_warnings():
         known = y if weights is None else y[weights > 0]
@@ -392,7 +367,7 @@ def ignore_warnings(kind: type[Warning] = RuntimeWarning) -> Iterator[None]:
 
 
 def _full_model_score(
-    X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, options: FitOptions
+    X: Matrix, y: np.ndarray, X_test: Matrix, y_test: np.ndarray, options: FitOptions
 ) -> float | None:
     """The score of a model of all features, lightly ridged; None where X is large."""
     if X.shape[0] * X.shape[1] > ALL_FEATURES_CELLS:
@@ -433,11 +408,12 @@ def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.nd
     classes = y if options.task == "classification" else np.zeros(len(y))  # drawn as often as they are in y
     drawing = np.random.RandomState(options.seed)
     found: list[np.ndarray] = []
+    current_monitor().set_total(BOOTSTRAPS)
     while len(found) < BOOTSTRAPS:
-        done = len(found)
-        options.progress(f"refit {done + 1} of {BOOTSTRAPS} to rows drawn anew", done / BOOTSTRAPS)
+        current_monitor().set_message("refit {} of {} to rows drawn anew", len(found) + 1, BOOTSTRAPS)
         rows = resample(np.arange(len(y)), stratify=classes, random_state=drawing)
         if np.unique(classes[np.unique(rows)], return_counts=True)[1].min() > 1:  # to learn from and to test
             weights = np.bincount(rows, minlength=len(y)).astype(float)
             found.append(np.atleast_2d(fit_estimator(table.X, y, options, weights).coef_))
+            current_monitor().advance_by()
     return np.array(found)

@@ -46,7 +46,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file
     classes: list[int | float | str] | None
     intercept: list[float]
     coefficients: list[_Coefficient]
-    encoding: dict[str, Any]
+    encoding: TableEncoding
     info: dict[str, Any]
     versions: dict[str, str]
 
@@ -122,7 +122,7 @@ class LinearModel:
         total = chances.sum(axis=1, keepdims=True)
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[1])
 
-    def predictions(self, table: EncodedTable, share: float) -> dict[str, list[Any]]:
+    def predictions(self, table: EncodedTable, share: float) -> dict[str, list[object]]:
         """Return columns by their heads: predictions, then intervals of a share or chances of classes."""
         guesses = self.predict(table)
         named = {"prediction": guesses.tolist()}
@@ -156,7 +156,7 @@ def linear_model(
     table: EncodedTable,
     coef: np.ndarray,
     intercept: np.ndarray | float,
-    classes: Sequence[Any] | np.ndarray | None = None,
+    classes: Sequence[object] | np.ndarray | None = None,
     info: dict[str, Any] | None = None,
 ) -> LinearModel:
     """Make a model from the coefficients (d,) or (n_outputs, d) that an estimator found on a table.
@@ -191,7 +191,7 @@ def model_json(model: LinearModel) -> str:
         "classes": None if model.classes is None else list(model.classes),
         "intercept": model.intercept.tolist(),
         "coefficients": [{"feature": name, "coef": values} for name, values in coefficients],
-        "encoding": model.encoding.to_dict(),
+        "encoding": msgspec.to_builtins(model.encoding),
         "info": model.info,
         "versions": model.versions,
     }
@@ -201,7 +201,15 @@ def model_json(model: LinearModel) -> str:
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
     """Read a model; ModelFileError if it is absent, cut off, changed, or of another version."""
-    document = _read_json(Path(path), "`skpursuit fit`")
+    try:
+        document = msgspec.json.decode(Path(path).read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise ModelFileError(path, "there is no such file", "check the name") from None
+    except OSError as error:
+        raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
+    except (ValueError, RecursionError):  # not UTF-8 either
+        problem = "this is not JSON, or only the beginning of it"
+        raise ModelFileError(path, problem, "give a whole file that `skpursuit fit` wrote") from None
     if not isinstance(document, dict) or document.get("format") != MODEL_FORMAT:
         raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
     if document.get("format_version") != FORMAT_VERSION:
@@ -220,7 +228,7 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
             tuple(entry.feature for entry in stored.coefficients),
             coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
             np.array(stored.intercept),
-            TableEncoding.from_dict(stored.encoding),
+            stored.encoding,
             None if stored.classes is None else _class_labels(stored.classes),
             stored.info,
             stored.versions,
@@ -230,37 +238,13 @@ def load_model(path: str | os.PathLike[str]) -> LinearModel:
         raise ModelFileError(path, problem, "fit the model again") from None
 
 
-def load_schema(path: Path) -> TableEncoding:
-    """Read an encoding that was saved alone; ModelFileError if the file holds none."""
-    document = _read_json(path, "--save-schema")
-    try:
-        return TableEncoding.from_dict(document)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise ModelFileError(path, "this is no schema", "give a file that --save-schema wrote") from None
-
-
-def _read_json(path: Path, writer: str) -> Any:
-    """Return what a JSON file holds; FileError if it is absent, no text, or cut off."""
-    try:
-        return msgspec.json.decode(path.read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise ModelFileError(path, "there is no such file", "check the name") from None
-    except OSError as error:
-        raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
-    except UnicodeDecodeError:
-        raise ModelFileError(path, "this is not text", f"give a file that {writer} wrote") from None
-    except (ValueError, RecursionError):
-        problem = "this is not JSON, or only the beginning of it"
-        raise ModelFileError(path, problem, f"give a whole file that {writer} wrote") from None
-
-
 def _checksum(body: dict[str, Any]) -> str:
     """Return the SHA-256 of the content, whatever the line breaks and the order of keys in the file."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _class_labels(classes: list[Any]) -> tuple[float | str, ...]:
+def _class_labels(classes: Sequence[float | str]) -> tuple[float | str, ...]:
     """Return class labels as people write them: 0 and 1, though a column of numbers holds 0.0 and 1.0."""
     if not all(isinstance(label, int | float | str) for label in classes):
         raise ValueError("classes must be numbers or strings")

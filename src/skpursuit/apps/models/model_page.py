@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix
 
@@ -68,7 +68,7 @@ def with_unit(value: float, unit: str) -> str:
     return f"{format_number(value)}\u202f{unit}".strip()
 
 
-def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, Any]:
+def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, object]:
     """Return an effect with the places of its bar and whisker, in percent of one scale."""
 
     def place(value: float) -> float:
@@ -81,12 +81,12 @@ def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, Any]:
     return bar
 
 
-def _size_figures(report: FitReport) -> list[Any]:
+def _size_figures(report: FitReport) -> list[Markup]:
     """Draw scores against the number of features, with the choice."""
     names = ("R²", "RMSE") if report.task == "regression" else ("accuracy", "AUC")
     sizes, k = report.sizes, report.model.info["k"]
     curves = {names[0]: [size.score for size in sizes], names[1]: [size.other for size in sizes]}
-    figures: list[Any] = []
+    figures: list[Markup] = []
     for name, values in curves.items():
         if not np.isfinite(values).all():
             continue
@@ -111,7 +111,7 @@ def _size_figures(report: FitReport) -> list[Any]:
     return figures
 
 
-def _fit_figures(report: FitReport) -> list[Any]:
+def _fit_figures(report: FitReport) -> list[Markup]:
     """Draw actual against predicted values, or for two classes how often a chance comes true."""
     classes = report.model.classes
     if classes is not None and len(classes) != 2:
@@ -144,7 +144,7 @@ def _fit_figures(report: FitReport) -> list[Any]:
     return [to_svg(figure, "fit", words)]
 
 
-def _confusion(report: FitReport) -> list[tuple[Any, list[tuple[int, int, bool]]]]:
+def _confusion(report: FitReport) -> list[tuple[float | str, list[tuple[int, int, bool]]]]:
     """Return for every class how often each was said: the count, its share in percent, if it is right."""
     if report.model.classes is None:
         return []

@@ -10,10 +10,13 @@ import io
 import math
 import re
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, SOFT, RULE, CARD, ACCENT, GOOD, BAD = (
     "#010203", "#040506", "#070809", "#0a0b0c", "#0d0e0f", "#101112", "#131415",
@@ -31,13 +34,13 @@ _RC_PARAMS: Any = {
 }  # fmt: skip
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
     css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
     return render_text(template, css=Markup(css), **values)
 
 
-def render_text(template: str, **values: Any) -> str:
+def render_text(template: str, **values: object) -> str:
     """Fill in a template; only in HTML is anything escaped."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
@@ -50,12 +53,12 @@ def render_text(template: str, **values: Any) -> str:
     return environment.get_template(template).render(values) + "\n"
 
 
-def inline_code(text: str) -> Any:
+def inline_code(text: str) -> Markup:
     """Escape a text; what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+def new_figure(width: float, height: float, panels: int = 1) -> tuple[Figure, Any]:
     """Return a figure of some inches and its axes, in the looks of the page."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -65,7 +68,7 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
         return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
-def to_svg(figure: Any, name: str, described: str) -> Any:
+def to_svg(figure: Figure, name: str, described: str) -> Markup:
     """Return a figure as an inline SVG element with a title; ids are salted with the name."""
     import matplotlib
 
@@ -90,7 +93,7 @@ def _restyled(tag: str, name: str) -> str:
     return tag
 
 
-def format_number(value: Any, digits: int = 3) -> str:
+def format_number(value: float | str | None, digits: int = 3) -> str:
     """Spell a number for people: a few digits, a dash for nothing."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"

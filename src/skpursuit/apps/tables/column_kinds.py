@@ -1,21 +1,21 @@
 """The kinds of columns, and the features each gives.
 
-A kind is a small dataclass, stored with a model. `encode` returns the features of a column, one number per
-row and feature. `infer_kinds` makes kinds from the training file; new files are encoded by the same ones.
+A kind is a small msgspec Struct, stored with a model and checked when it is read. `encode` returns the
+features of a column, one number per row and feature. `infer_kinds` makes kinds from the training file; new
+files are encoded by the same ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 
 from .columns import Matrix, RawColumn
-from .errors import quote
 from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, value_of, values_of
 
 MISSING_LEVEL = "(missing)"
@@ -47,16 +47,19 @@ class CellCounts:
         return cls(**met)
 
 
-@dataclass(frozen=True)
-class ColumnKind:
+class ColumnKind(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True):
     """A column of one kind.
 
     ``fill`` of a kind that has it replaces what is missing; None refuses it. The types of fields are those
-    that `kind_from_dict` accepts from a file.
+    that are accepted from a file.
     """
 
     name: str
-    kind: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind, in files too."""
+        return str(self.__struct_config__.tag)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -75,13 +78,8 @@ class ColumnKind:
         """Say what becomes of missing cells."""
         return ["a level of their own"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"kind": self.kind, **asdict(self)}
 
-
-@dataclass(frozen=True)
-class MeasuredKind(ColumnKind):
+class MeasuredKind(ColumnKind, frozen=True):
     """What numbers and dates share: one value per row, a fill, and a flag feature for missing ones."""
 
     fill: float | None = None
@@ -122,15 +120,13 @@ class MeasuredKind(ColumnKind):
         return (np.column_stack([parts, missing]) if self.flag else parts), found
 
 
-@dataclass(frozen=True)
-class Number(MeasuredKind):
+class Number(MeasuredKind, frozen=True, tag="number"):
     """Numbers, perhaps with a decimal comma, thousands separators, and a sign or unit."""
 
     decimal: str = "."
     unit: str = ""
     whole: bool = False  # whether all of them were
     gaps: tuple[float, ...] = ()  # numbers that stand for a missing value
-    kind: ClassVar[str] = "number"
 
     def __post_init__(self) -> None:
         if self.decimal not in (".", ","):
@@ -148,14 +144,12 @@ class Number(MeasuredKind):
         return ", ".join(filter(None, ("number", unit, comma, means)))
 
 
-@dataclass(frozen=True)
-class Date(MeasuredKind):
+class Date(MeasuredKind, frozen=True, tag="date"):
     """Days and times, as a few numbers: days since the first one, the month, the weekday, the hour."""
 
     order: str = "ymd"
     first: float = 0.0
     parts: tuple[str, ...] = PARTS[:3]
-    kind: ClassVar[str] = "date"
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS or not set(self.parts) <= set(PARTS):
@@ -177,15 +171,13 @@ class Date(MeasuredKind):
         return orders.get(self.order, "duration" if self.order == "duration" else "date")
 
 
-@dataclass(frozen=True)
-class Category(ColumnKind):
+class Category(ColumnKind, frozen=True, tag="category"):
     """Categories: one feature for each level that is shown."""
 
     levels: tuple[str, ...] = ()  # the known ones
     #: those with a feature; may hold `MISSING_LEVEL` and `OTHER_LEVEL`, which rare ones are counted to
     shown: tuple[str, ...] = ()
     fill: str | None = ""  # the level of missing cells; "" is none of them, None refuses them
-    kind: ClassVar[str] = "category"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -209,7 +201,7 @@ class Category(ColumnKind):
         spell values, and no two of them the same, a label that is not among them goes by its value.
         """
         known, values = set(self.levels), values_of(self.levels)
-        by_value: dict[Any, str] = {} if values is None else dict(zip(values, self.levels))
+        by_value: dict[object, str] = {} if values is None else dict(zip(values, self.levels))
         return [label if label in known else by_value.get(value_of(label)) for label in labels]
 
     def describe(self) -> str:
@@ -217,14 +209,12 @@ class Category(ColumnKind):
         return f"category, {len(self.levels)} levels{rare}"
 
 
-@dataclass(frozen=True)
-class YesNo(ColumnKind):
+class YesNo(ColumnKind, frozen=True, tag="yes/no"):
     """Yes and no in any language, a category of two levels; one feature, that of yes."""
 
     yes: str = "yes"
     own_level: bool = False  # of missing cells
     fill: str | None = ""
-    kind: ClassVar[str] = "yes/no"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -239,25 +229,13 @@ class YesNo(ColumnKind):
         return table.astype(float), CellCounts.of(column, codes < 0, unseen, "unseen")
 
 
-@dataclass(frozen=True)
-class DroppedColumn(ColumnKind):
+class DroppedColumn(ColumnKind, frozen=True, tag="left out"):
     """A column that is not used, and why."""
 
     reason: str = "not wanted"
-    kind: ClassVar[str] = "left out"
 
     def describe(self) -> str:
         return f"left out: {self.reason}"
 
 
-COLUMN_KINDS: dict[str, type[ColumnKind]] = {
-    one.kind: one for one in (Number, Date, YesNo, Category, DroppedColumn)
-}
-
-
-def kind_from_dict(stored: dict[str, Any]) -> ColumnKind:
-    """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
-    kind = COLUMN_KINDS[stored["kind"]]
-    if unknown := set(stored) - {"kind", *(field.name for field in fields(kind))}:
-        raise ValueError(f"a column of kind {kind.kind} has no {quote(min(unknown))}")
-    return msgspec.convert(stored, kind)
+AnyKind: TypeAlias = Number | Date | YesNo | Category | DroppedColumn

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,7 +48,6 @@ class ReadOptions:
     only: frozenset[str] | None = None  # if given, columns beyond these need not be read
     #: hears what people should know, one sentence at a time
     notify: Callable[[str], None] = lambda sentence: None
-    progress: Callable[[int], None] | None = None  # hears how many bytes were read
 
     def check_room(self, nbytes: float, tell: bool = True) -> None:
         """Refuse what a file unpacks to where there is not so much memory, and tell it where it is much."""
@@ -63,7 +63,7 @@ class RawColumn:
     Everything that is found out about it is kept, because several guesses look at the same column.
     """
 
-    def __init__(self, values: Any):
+    def __init__(self, values: pyarrow.Array | pyarrow.ChunkedArray):
         self.values = values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
         self.type = self.values.type
         self.is_text = bool(pyarrow.types.is_string(self.type))
@@ -92,7 +92,7 @@ class RawColumn:
         return [text for text in RawColumn(self.values.slice(0, rows)).texts.to_pylist() if text]
 
     @cached_property
-    def texts(self) -> Any:
+    def texts(self) -> pyarrow.Array:
         """The column as trimmed texts, null where a value is missing; numbers as files write them."""
         if pyarrow.types.is_floating(self.type):
             spelled = [None if v is None or v != v else _spelled(v) for v in self.to_pylist()]
@@ -186,7 +186,7 @@ class RawColumn:
         return days, np.isnan(days) & (codes >= 0)
 
 
-def _cast(texts: Any) -> np.ndarray | None:
+def _cast(texts: pyarrow.Array) -> np.ndarray | None:
     """Return texts as numbers, None if one is not."""
     try:
         return pc.cast(texts, pyarrow.float64()).to_numpy(zero_copy_only=False)
@@ -201,17 +201,17 @@ class RawTable:
     path: str  # where they come from, for messages
     raw: dict[str, RawColumn] = field(default_factory=dict)  # columns as the file has them
     names: tuple[str, ...] = ()  # names of the columns of ``matrix``
-    matrix: csr_array | None = None  # further columns, of numbers; NaN where a value is missing
-    has_target: bool = False  # the format stores a target, as the column ``y`` (npz, svmlight)
-    #: the format does not write trailing or empty columns (svmlight): what is absent is zero
-    absent_is_zero: bool = False
+    matrix: csr_array | None = None  # further columns, of numbers
+    has_target: bool = False  # svmlight stores a target, as the column ``y``; columns it lacks are zero
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
             raise TableProblem("no rows")
+        if self.matrix is not None and not np.isfinite(self.matrix.data).all():
+            raise TableProblem("sparse gaps")
 
     @classmethod
-    def of(cls, path: Any, names: Iterable[object], arrays: Iterable[Any]) -> RawTable:
+    def of(cls, path: str | Path, names: Iterable[object], arrays: Iterable[pyarrow.Array]) -> RawTable:
         """Return columns of pyarrow arrays, their names made different."""
         return cls(str(path), dict(zip(unique_names(names), map(RawColumn, arrays))))
 
@@ -274,7 +274,7 @@ def unique_names(names: Iterable[object]) -> list[str]:
 
 
 def trailing_totals(
-    rows: Sequence[Sequence[Any]], tail: Sequence[Sequence[Any]], options: ReadOptions
+    rows: Sequence[Sequence[object]], tail: Sequence[Sequence[object]], options: ReadOptions
 ) -> int:
     """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones."""
     if not may_have_totals(rows, options):
@@ -290,12 +290,12 @@ def trailing_totals(
     return 0
 
 
-def may_have_totals(rows: Sequence[Sequence[Any]], options: ReadOptions) -> bool:
+def may_have_totals(rows: Sequence[Sequence[object]], options: ReadOptions) -> bool:
     """Whether last rows that call themselves totals are such: no earlier row may begin with that word."""
     return not (options.keep_total or any(map(is_total_row, rows[: max(1, len(rows) - MAX_TOTALS)])))
 
 
-def is_total_row(row: Sequence[Any]) -> bool:
+def is_total_row(row: Sequence[object]) -> bool:
     """Whether the first text of a row says that it is a total."""
     first = next((cell for cell in row if cell is not None and str(cell).strip()), "")
     return isinstance(first, str) and first.strip(" *():\u00a0").casefold() in parsing.TOTALS

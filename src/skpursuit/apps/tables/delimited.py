@@ -13,10 +13,8 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from io import BufferedReader
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.compute as pc
@@ -32,62 +30,40 @@ from .columns import (
     unique_names,
 )
 from .errors import TableProblem, quote, quote_list, raise_problems
-from .parsing import MISSING, UNAMBIGUOUS
-from .text_files import MIXED, BlockStream, TextFile, inspect_text
+from .parsing import MISSING
+from .text_files import MIXED, TextFile, read_text
 
-SNIFFED = 2**18  # characters of whole lines that are looked at, or more where these are long
+SNIFFED = 2**18  # bytes of whole lines that are looked at, or more where these are long
 SNIFFED_ROWS = 100  # rows among them that are looked at for the separator
 CSV_BLOCK_BYTES = 2**22  # bytes that pyarrow reads at a time: a row must fit in, and of long ones several,
 MAX_BLOCK_BYTES = 2**26  # up to so much
 SENTINEL = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
-SENTINEL_NUMBER = "-9.876543210123e-299"  # the same where numbers are read
-PLAIN_NUMBER_BYTES = 2**23  # bytes from which columns that look like plain numbers are read as such at once
-COMMA = re.compile(f"^(?:{UNAMBIGUOUS[',']})$", re.M)
-PLAIN = re.compile(r"^[+-]?\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?$", re.M)  # a decimal point beyond doubt
-NUMBERS = re.compile(r"(?:(?:[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)?(?:\n|$))*")  # or nothing, one a line
 NOTE = re.compile(r"[*#(]|.*?[^\W\d_]{2,}[\W\d_].*?[^\W\d_]{2,}")  # marked as one, or a sentence
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
+BLANK_FIRST_CELL = re.compile(rb"\n[,;\t|]")  # so a row may hold nothing else
 MAX_BREAKS = 5  # rows with line breaks in cells that are told; of more somebody should know
 MAX_LINE_SHOWN = 20  # characters of a bad line that are shown
+TAIL = 4096  # bytes at the end that may hold totals and notes
 
 
 @dataclass(frozen=True)
 class Layout:
     """How a delimited file is laid out: its separator, its columns, and where their rows begin and end."""
 
-    file: TextFile
+    file: TextFile  # its last row is the sentinel
     delimiter: str
     names: tuple[str, ...]
     rows: tuple[list[str], ...]  # the first of them
-    start: int  # bytes of UTF-8 before the first row of data
+    start: int  # bytes before the first row of data
     skipped: int  # records before it that are not blank
-    floats: frozenset[str] = frozenset()  # columns that pyarrow may read as numbers itself
-
-    @property
-    def last(self) -> list[str]:
-        """The row after the last."""
-        return [SENTINEL_NUMBER if name in self.floats else SENTINEL for name in self.names]
-
-    @property
-    def after(self) -> str:
-        """The same as a line."""
-        return "\n" + self.delimiter.join(self.last) + "\n"
-
-
-class _NotNumeric(Exception):
-    """A column that looked like plain numbers holds something else."""
+    tail: str  # the last rows
 
 
 def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = None) -> RawTable:
     """Read a CSV or TSV file; without a delimiter it is found out."""
-    layout = find_layout(path, options, delimiter)
-    if path.stat().st_size >= PLAIN_NUMBER_BYTES:
-        layout = replace(layout, floats=_plain_numbers(layout))
-    try:
-        table = _parsed(layout, options)
-    except _NotNumeric:  # among the numbers: all columns as text, then
-        table = _parsed(replace(layout, floats=frozenset()), options)
+    layout = find_layout(read_text(path, options), options, delimiter)
+    table = _parsed(layout, options)
     _check_breaks(layout, options, table.num_rows)
     return RawTable.of(path, *_rows(layout, options, table))
 
@@ -97,7 +73,10 @@ def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
 
     Where there are as many rows as lines, none does; else a second and slow pass looks for them.
     """
-    if options.line_breaks or not layout.file.quotes or rows - 1 == layout.file.n_lines - layout.skipped:
+    if options.line_breaks or b'"' not in layout.file.content:
+        return
+    blank = layout.file.content.count(b"\n\r\n")
+    if rows == int((layout.file.line_lengths() > 1).sum()) - blank - layout.skipped:
         return
     reader, found, line = csv.reader(layout.file.lines(), delimiter=layout.delimiter), [], 0
     with contextlib.suppress(csv.Error):  # a quote that is never closed, which is told elsewhere
@@ -112,12 +91,14 @@ def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
         options.notify(f"{', '.join(found)} {words}")
 
 
-def _rows(layout: Layout, options: ReadOptions, table: Any) -> tuple[list[str], list[Any]]:
+def _rows(
+    layout: Layout, options: ReadOptions, table: pyarrow.Table
+) -> tuple[list[str], list[pyarrow.ChunkedArray]]:
     """Return the names and columns that are wanted, without blank rows and without what ends the table."""
-    if not table.num_rows or table.column(0)[-1].as_py() not in (SENTINEL, float(SENTINEL_NUMBER)):
+    if not table.num_rows or table.column(0)[-1].as_py() != SENTINEL:
         raise TableProblem("open quote")
     table = table.slice(0, table.num_rows - 1)
-    if layout.file.blanks:
+    if BLANK_FIRST_CELL.search(layout.file.content):
         table = _without(table, dict.fromkeys(table.column_names, ""))
     table = _without(table, {name: name for name in table.column_names})  # files that were put together
     last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
@@ -131,38 +112,20 @@ def _wanted(layout: Layout, options: ReadOptions) -> list[str]:
     return wanted or list(layout.names[:1])
 
 
-def _without(table: Any, cells: dict[str, str]) -> Any:
+def _without(table: pyarrow.Table, cells: dict[str, str]) -> pyarrow.Table:
     """Return a table without the rows that hold these cells, and no others."""
     kept = None
     for name, cell in cells.items():
         column = table.column(name)
-        if pyarrow.types.is_string(column.type):
-            other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), cell), bool(cell))
-        elif cell:
-            return table  # no number is a text
-        else:
-            other = pc.is_valid(column)
+        other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(column), cell), bool(cell))
         kept = other if kept is None else pc.or_(kept, other)
         if pc.all(kept).as_py():
             return table
     return table.filter(kept)
 
 
-def _plain_numbers(layout: Layout) -> frozenset[str]:
-    """Return the columns whose first cells are numbers with a decimal point; none if some have a comma."""
-    rows = [row for row in layout.rows if len(row) == len(layout.names)]
-    columns = dict(zip(layout.names, map("\n".join, zip(*rows))))  # one search for a column, of very many
-    if any(COMMA.search(cells) for cells in columns.values()):
-        return frozenset()
-    plain = [name for name, cells in columns.items() if PLAIN.search(cells) and NUMBERS.fullmatch(cells)]
-    return frozenset(plain)
-
-
-def find_layout(
-    path: Path, options: ReadOptions, delimiter: str | None = None, spaced: bool = False
-) -> Layout:
-    """Find separator, header, columns and totals from the beginning and the end of a file."""
-    file = replace(inspect_text(path, options), whitespace_separated=spaced)
+def find_layout(file: TextFile, options: ReadOptions, delimiter: str | None = None) -> Layout:
+    """Find separator, header and columns from the beginning of a file, and add the sentinel to its end."""
     lines = _first_lines(file)
     said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
     begin = len(lines.pop(0)) if said else 0
@@ -170,8 +133,10 @@ def find_layout(
     ways = {sign: _records(lines, sign) for sign in (delimiter or "\t;|,")}
     delimiter = max(ways, key=lambda sign: _shape(record for record, _ in ways[sign]))
     records = ways[delimiter]
-    if not spaced and not file.quotes and len(ways) > 1 and _are_spaced([row for row, _ in records]):
-        return find_layout(path, options, "\t", spaced=True)
+    if len(ways) > 1 and b'"' not in file.content and _are_spaced([row for row, _ in records]):
+        with file.lines() as every:  # any number of spaces is between columns
+            tabs = "\n".join("\t".join(line.split()) for line in every)
+        return find_layout(TextFile(bytearray(tabs.encode()), file.mixed), options, "\t")
     if not records:
         raise TableProblem("empty file")
     rows = tuple(record for record, _ in records)
@@ -182,20 +147,19 @@ def find_layout(
         words = f"column {quote(name)} holds {quote(cell)}; save the file in one encoding"
         options.notify(f"some lines are UTF-8 and others Windows-1252, as which all are read: {words}")
     above = "".join(lines[: records[skipped - 1][1]]) if skipped else ""
+    tail = file.content[-TAIL:].decode(errors="ignore")
+    file.content.extend(f"\n{delimiter.join([SENTINEL] * len(names))}\n".encode())
     start = begin + len(above.encode())
-    return Layout(file, delimiter, tuple(unique_names(names)), rows[skipped:], start, skipped)
+    return Layout(file, delimiter, tuple(unique_names(names)), rows[skipped:], start, skipped, tail)
 
 
 def _first_lines(file: TextFile) -> list[str]:
     """Return whole lines from the beginning, as many as tell the layout of the widest table."""
-    lines, length = list[str](), 0
-    with contextlib.closing(file.lines()) as every:
-        for line in every:
-            if length > SNIFFED and len(lines) > HEADED:
-                break
-            lines.append(line)
-            length += len(line)
-    return lines
+    end = 0
+    for _ in range(HEADED + 1):
+        end = file.content.find(b"\n", end) + 1 or len(file.content)
+    end = max(end, file.content.find(b"\n", SNIFFED) + 1 or len(file.content))
+    return list(file.lines(end))
 
 
 def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
@@ -299,43 +263,38 @@ def _shape(records: Iterable[list[str]]) -> tuple[float, int]:
     return (counts[width] / counts.total() if width > 1 else 0.0), width
 
 
-def _parsed(layout: Layout, options: ReadOptions) -> Any:
+def _parsed(layout: Layout, options: ReadOptions) -> pyarrow.Table:
     """Have pyarrow read the rows below the header."""
-    stream = BlockStream(itertools.chain(layout.file.blocks(options.progress), [layout.after.encode()]))
-    rows = BufferedReader(stream, 2**20)
-    rows.read(layout.start)  # what stands above the first row
-    told: list[Any] = []
+    told: list[str] = []
     totals = _short_totals(layout, options)
 
-    def bad_row(row: Any) -> str:
+    def bad_row(row: pyarrow.csv.InvalidRow) -> str:
         if row.text.strip("\r\n") in totals:
             options.notify(f"a total or note with another number of fields is left out: {quote(row.text)}")
             return "skip"
         if options.skip_bad_rows and not told:
-            told.append(row)
+            told.append(row.text)
             options.notify(f"rows with another number of fields are left out, such as {quote(row.text)}")
         return "skip" if options.skip_bad_rows else "error"
 
+    content, blanks = layout.file.content, BLANK_FIRST_CELL.search(layout.file.content)
     needed = {layout.names[0], *_wanted(layout, options)}  # the first tells a total
-    longest = 4 * layout.file.longest  # bytes of UTF-8
+    longest = int(layout.file.line_lengths().max())
     block = max(CSV_BLOCK_BYTES, min(MAX_BLOCK_BYTES, 16 * longest), longest)
-    types = {name: pyarrow.float64() if name in layout.floats else pyarrow.string() for name in layout.names}
     try:
         return pyarrow.csv.read_csv(
-            rows,
+            pyarrow.BufferReader(pyarrow.py_buffer(content)[layout.start :]),
             read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
             parse_options=pyarrow.csv.ParseOptions(
-                delimiter=layout.delimiter, newlines_in_values=layout.file.quotes, invalid_row_handler=bad_row
+                delimiter=layout.delimiter, newlines_in_values=b'"' in content, invalid_row_handler=bad_row
             ),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=types,
+                column_types=dict.fromkeys(layout.names, pyarrow.string()),
                 null_values=["", "NA", "N/A", "NaN", "nan", "NULL", "null"],
-                include_columns=[name for name in layout.names if layout.file.blanks or name in needed],
+                include_columns=[name for name in layout.names if blanks or name in needed],
             ),
         )
     except pyarrow.ArrowException as error:
-        if "conversion error to double" in str(error):
-            raise _NotNumeric from None
         raise_problems(_bad_rows(layout))
         raise TableProblem("no table", words=" ".join(str(error).split())[:120]) from None
 
@@ -344,7 +303,7 @@ def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
     """Return those of the last lines that are totals of another width than the rest, or notes below it."""
     if not may_have_totals(layout.rows, options):
         return set()
-    every = layout.file.tail.replace("\r", "").split("\n")
+    every = layout.tail.replace("\r", "").split("\n")
     lines = [line for line in every if line.strip(f'"{layout.delimiter} ')][-MAX_TOTALS:]
     found = {line: record for line in lines for record, _ in _records([line], layout.delimiter)}
     totals = {line for line, record in found.items() if is_total_row(record)}
@@ -355,20 +314,20 @@ def _short_totals(layout: Layout, options: ReadOptions) -> set[str]:
 
 def _bad_rows(layout: Layout) -> Iterator[TableProblem]:
     """Find the lines that do not have as many fields as there are columns."""
-    width = len(layout.names)
-    lines = itertools.chain(layout.file.lines(), ["\n", layout.after[1:]])
-    reader, last, line = csv.reader(lines, delimiter=layout.delimiter), list[str](), 0
+    width, end = len(layout.names), [SENTINEL] * len(layout.names)
+    reader, last, line = csv.reader(layout.file.lines(), delimiter=layout.delimiter), list[str](), 0
     try:
         for record in itertools.islice(filter(None, reader), layout.skipped, None):
             if line and len(last) != width:
-                name = "cut off" if record == layout.last and len(last) < width else "bad row"
+                name = "cut off" if record == end and len(last) < width else "bad row"
                 text = quote(layout.delimiter.join(last), MAX_LINE_SHOWN)
                 yield TableProblem(name, line=line, fields=len(last), width=width, text=text)
             last, line = record, reader.line_num
-            if any(SENTINEL in cell or SENTINEL_NUMBER in cell for cell in record) and record != layout.last:
+            if record == end:
+                return
+            if any(SENTINEL in cell for cell in record):
                 break
     except csv.Error:
         yield TableProblem("bad quotes", line=reader.line_num)
         return
-    if last != layout.last:
-        yield TableProblem("open quote")
+    yield TableProblem("open quote")

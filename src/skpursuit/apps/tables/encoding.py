@@ -10,13 +10,12 @@ import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from .column_kinds import CellCounts, ColumnKind, Date, DroppedColumn, Number, YesNo, kind_from_dict
+from .column_kinds import AnyKind, CellCounts, Date, Number, YesNo
 from .columns import Matrix, RawColumn, RawTable
 from .errors import TableProblem, attach_path, quote, quote_list, raise_problems
 from .infer_kinds import EncodingOptions, infer_kinds
@@ -53,13 +52,16 @@ class EncodedTable:
         return rows
 
 
-@dataclass(frozen=True)
-class TableEncoding:
+class TableEncoding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How columns become features: a plain value, stored with a model."""
 
     target: str | None  # name of the target column; it is never a feature
-    columns: tuple[ColumnKind, ...]  # what the other columns are, in the order of their features
-    target_kind: ColumnKind | None = None  # what the target is
+    columns: tuple[AnyKind, ...]  # what the other columns are, in the order of their features
+    target_kind: AnyKind | None = None  # what the target is
+
+    def __post_init__(self) -> None:
+        if len({column.name for column in self.columns}) < len(self.columns):
+            raise ValueError("a column is there twice")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ class TableEncoding:
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
         known, found = set(columns.all_names), dict[str, CellCounts]()
         with attach_path(columns.path):
-            absent = [] if columns.absent_is_zero else [name for name in self.used if name not in known]
+            absent = [] if columns.has_target else [name for name in self.used if name not in known]
             if absent:
                 raise columns.transposed_name(absent[0]) or TableProblem("columns missing", names=absent)
             parts = list(self._parts(columns, found))
@@ -86,57 +88,31 @@ class TableEncoding:
     def _parts(self, columns: RawTable, found: dict[str, CellCounts]) -> Iterator[Matrix]:
         """Yield the features of all columns; those that a sparse matrix holds come together."""
 
-        def inside(kind: ColumnKind) -> bool:
+        def inside(kind: AnyKind) -> bool:
             plain = isinstance(kind, Number) and not kind.flag
             return columns.matrix is not None and plain and kind.name not in columns.raw
 
         for together, kinds in itertools.groupby(self.columns, inside):
+            wanted = list(kinds)
             if together:
-                yield _block(columns, list(kinds), found)
+                place = {name: j for j, name in enumerate(columns.names)}
+                pairs = [(place[kind.name], j) for j, kind in enumerate(wanted) if kind.name in place]
+                shape = len(place), len(wanted)
+                chosen = csr_array((np.ones(len(pairs)), tuple(zip(*pairs)) or ([], [])), shape)
+                yield csr_array(columns.matrix @ chosen)
                 continue
-            for kind in filter(lambda kind: kind.features, kinds):
+            for kind in filter(lambda kind: kind.features, wanted):
                 encoded, found[kind.name] = kind.encode(columns.column(kind.name))
                 yield encoded
 
     def restrict(self, features: Iterable[str]) -> TableEncoding:
         """Return the part that some features need, so that a sparse model asks for its own columns only."""
         wanted = set(features)
-        return replace(self, columns=tuple(c for c in self.columns if wanted & set(c.features)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        kind = None if self.target_kind is None else self.target_kind.to_dict()
-        return {"target": self.target, "target_kind": kind, "columns": [c.to_dict() for c in self.columns]}
-
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> TableEncoding:
-        """Undo `to_dict`; KeyError, TypeError or ValueError if parts are missing or wrong."""
-        target = msgspec.convert(stored["target"], str | None)
-        kind = None if stored["target_kind"] is None else kind_from_dict(stored["target_kind"])
-        made = cls(target, tuple(map(kind_from_dict, stored["columns"])), kind)
-        if len({column.name for column in made.columns}) < len(made.columns):
-            raise ValueError("a column is there twice")
-        return made
+        kept = tuple(column for column in self.columns if wanted & set(column.features))
+        return TableEncoding(self.target, kept, self.target_kind)
 
 
-def _block(columns: RawTable, wanted: list[ColumnKind], found: dict[str, CellCounts]) -> csr_array:
-    """Return some columns of the file's matrix, with what is missing filled."""
-    matrix: Any = columns.matrix
-    place = {name: j for j, name in enumerate(columns.names)}
-    pairs = [(place[kind.name], new) for new, kind in enumerate(wanted) if kind.name in place]
-    chosen = csr_array((np.ones(len(pairs)), tuple(zip(*pairs)) or ([], [])), (len(place), len(wanted)))
-    block = csr_array(matrix @ chosen)
-    bad = np.flatnonzero(~np.isfinite(block.data))
-    rows, cols = np.searchsorted(block.indptr, bad, side="right") - 1, block.indices[bad]
-    for j in np.unique(cols).tolist():
-        at = rows[cols == j]
-        found[wanted[j].name] = CellCounts(missing=len(at), first_missing=int(at.min()) + 1)
-    fills = np.array([getattr(kind, "fill", None) for kind in wanted], dtype=float)  # None becomes NaN
-    block.data[bad] = fills[cols]
-    return block
-
-
-def _problems(kind: ColumnKind, met: CellCounts) -> Iterator[TableProblem]:
+def _problems(kind: AnyKind, met: CellCounts) -> Iterator[TableProblem]:
     """Yield what makes an encoded column useless."""
     refuses = getattr(kind, "fill", "") is None
     if met.missing and refuses:
@@ -151,10 +127,8 @@ def _problems(kind: ColumnKind, met: CellCounts) -> Iterator[TableProblem]:
         yield TableProblem("other categories", name=kind.name, levels=levels)
 
 
-def fit_encoding(
-    columns: RawTable, options: EncodingOptions, given: TableEncoding | None = None
-) -> EncodedTable:
-    """Learn an encoding from columns (or take a given one), apply it to them, and take the target out."""
+def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
+    """Learn an encoding from columns, apply it to them, and take the target out."""
     target = options.target or "y"
     with attach_path(columns.path):
         raise_problems(unknown_names(columns, options))
@@ -168,15 +142,12 @@ def fit_encoding(
         numbers = [kind.name for kind in (target_kind, *kinds.values()) if isinstance(kind, Number)]
         _tell_lost_digits(columns.path, {name: known[name] for name in numbers})
         y, keep = extract_target(columns, target, target_kind, target in options.kinds)
-        if given is None:
-            block = [kind for kind in _block_kinds(columns, options.impute) if kind.name not in alone]
-            given = TableEncoding(target, (*block, *kinds.values()), target_kind)
-        else:
-            given = replace(given, target=target, target_kind=target_kind)
-        if not given.features:
-            told = "; ".join(f"{column.name} is {column.describe()}" for column in given.columns[:5])
+        block = [Number(name, 0.0) for name in columns.names if name not in alone]
+        encoding = TableEncoding(target, (*block, *kinds.values()), target_kind)
+        if not encoding.features:
+            told = "; ".join(f"{column.name} is {column.describe()}" for column in encoding.columns[:5])
             raise TableProblem("no features", told=told or "there is no other than the target")
-    table = given.apply(columns)
+    table = encoding.apply(columns)
     with attach_path(columns.path):
         _check_range(table)
     if keep.all():
@@ -213,13 +184,13 @@ def unknown_names(columns: RawTable, options: EncodingOptions) -> Iterator[Table
     elif target is not None and target not in names:
         yield columns.transposed_name(target) or columns.unknown(target, "target")
     for name, kind in options.kinds.items():
-        if name not in names and not columns.absent_is_zero:
+        if name not in names and not columns.has_target:
             drop = kind == "drop"
             yield columns.unknown(name, "drop" if drop else "column", "" if drop else f"={kind}")
 
 
 def extract_target(
-    columns: RawTable, name: str, kind: ColumnKind, forced: bool
+    columns: RawTable, name: str, kind: AnyKind, forced: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the target, and which rows have one."""
     column = columns.column(name)
@@ -247,23 +218,6 @@ def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
         own = [i for i, label in enumerate(labels) if BOOLEAN_WORDS.get(label.casefold()) is truth]
         best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
     return [best.get(i, label) for i, label in enumerate(labels)]
-
-
-def _block_kinds(columns: RawTable, impute: bool) -> list[ColumnKind]:
-    """Return the columns of a file's matrix as numbers, each with its median for what is missing."""
-    if columns.matrix is None:
-        return []
-    matrix = columns.matrix.tocsc()
-    medians = np.zeros(matrix.shape[1])
-    half = np.diff(matrix.indptr) * 2 >= matrix.shape[0]  # of fewer entries the median is zero
-    half[np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))[np.isnan(matrix.data)]] = True
-    for j in np.flatnonzero(half):
-        values = matrix[:, [j]].toarray()
-        medians[j] = np.nan if np.isnan(values).all() else np.nanmedian(values)
-    return [
-        DroppedColumn(name, "empty") if np.isnan(median) else Number(name, median if impute else None)
-        for name, median in zip(columns.names, medians.tolist())
-    ]
 
 
 def _join(parts: list[Matrix], rows: int) -> Matrix:

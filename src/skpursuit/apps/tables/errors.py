@@ -19,7 +19,7 @@ from typing import Any
 from skpursuit._atomic_files import FileError
 
 MAX_PROBLEMS_SHOWN = 10  # problems; a wholly wrong file has one per cell
-PROBLEMS: dict[str, dict[str, Any]] = tomllib.loads(
+PROBLEMS: dict[str, dict[str, str | list[str]]] = tomllib.loads(
     files(__package__).joinpath("problems.toml").read_text(encoding="utf-8")
 )
 
@@ -45,7 +45,7 @@ class _MessageFormatter(string.Formatter):
 class TableProblem(Exception):
     """A problem of a file that is not named yet: its name in problems.toml, and what is filled in there."""
 
-    def __init__(self, problem: str, /, *more: str, **values: Any):
+    def __init__(self, problem: str, /, *more: str, **values: object):
         told = {"add": [], "leave_out": "", **PROBLEMS[problem]}
         words, remedy, instead_of, *options = (
             _MessageFormatter().vformat(text, (), values)
@@ -72,9 +72,6 @@ class TableError(FileError):
         self.problems = (self, *more)
         self.line = str(self)  # the first problem alone
         self.args = ("\n".join(one.line for one in self.problems),)
-
-    def __reduce__(self) -> tuple:
-        return type(self), (self.path, self.problem, self.remedy, self.advice, self.problems[1:])
 
 
 def raise_problems(problems: Iterable[TableProblem]) -> None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow
+from msgspec.structs import replace
 
 from .column_kinds import (
     MISSING_LEVEL,
     OTHER_LEVEL,
     PARTS,
+    AnyKind,
     Category,
-    ColumnKind,
     Date,
     DroppedColumn,
-    MeasuredKind,
     Number,
     YesNo,
 )
@@ -49,12 +49,11 @@ MIN_LEVEL_ROWS = 4  # rows
 MIN_MISSING_CODES = 3  # rows with a number that stands for a missing value, which is this many times
 MISSING_CODE_RATIO = 5  # as large as any other number
 MIN_UNIQUE_SHARE = 0.8  # share of different texts from which a column names its rows
-MEDIAN_ROWS = 20_000  # of a column without missing values that give the median for later files
 MIN_PROSE_LENGTH = 40  # characters on average, from which texts are prose
 MAX_DATE_TEXTS = 500  # different texts that are tried as dates, if one has fewer than
 MAX_DATE_LENGTH = 50  # characters
 MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
-MAX_DECIMAL_ROWS = 20_000
+MAX_DECIMAL_ROWS = 4000
 
 _IDENTIFIER = re.compile(
     r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
@@ -78,7 +77,7 @@ class EncodingOptions:
     decimal: str | None = None  # the decimal sign of the file; None finds it out
 
 
-def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[str, ColumnKind]:
+def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[str, AnyKind]:
     """Return the kind of every column."""
     shares = {name: _shares(name, column) for name, column in raw.items()}
     decimal, day_first = _infer_locale(raw, shares, options)
@@ -138,7 +137,7 @@ class ColumnInference:
     day_first: bool
     options: EncodingOptions
 
-    def kind(self) -> ColumnKind:
+    def kind(self) -> AnyKind:
         said = self.options.kinds.get(self.name)
         if said == "drop":
             return DroppedColumn(self.name, "as asked")
@@ -150,7 +149,7 @@ class ColumnInference:
             return self._typed()
         return self._date() or self._yes_no() or self._number() or self._category()
 
-    def target(self) -> ColumnKind:
+    def target(self) -> AnyKind:
         """What a target is: a number, yes or no, or classes; never left out."""
         found = self.kind()
         if isinstance(found, DroppedColumn | Date):
@@ -159,7 +158,7 @@ class ColumnInference:
             found = number if readable else found
         return replace(found, fill=None, flag=False) if isinstance(found, Number) else found
 
-    def _said(self, said: str) -> ColumnKind:
+    def _said(self, said: str) -> AnyKind:
         if said == "number":
             unit = next((unit for unit in self.column.units(self.decimal) if unit), "")
             return self._measured(Number(self.name, decimal=self.decimal, unit=unit), forced=True)
@@ -170,7 +169,7 @@ class ColumnInference:
         order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
         return self._measured(Date(self.name, order=order), forced=True)
 
-    def _typed(self) -> ColumnKind:
+    def _typed(self) -> AnyKind:
         if pyarrow.types.is_timestamp(self.column.type):
             return self._measured(Date(self.name), forced=True)
         if pyarrow.types.is_boolean(self.column.type):
@@ -179,7 +178,7 @@ class ColumnInference:
 
     # -- numbers
 
-    def _number(self) -> ColumnKind | None:
+    def _number(self) -> AnyKind | None:
         column = self.column
         if self._is_code():
             return None
@@ -214,7 +213,7 @@ class ColumnInference:
         same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
 
-    def _measured(self, kind: MeasuredKind, forced: bool = False) -> ColumnKind:
+    def _measured(self, kind: Number | Date, forced: bool = False) -> AnyKind:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
         values, found = kind.values(self.column)
         known = values[~np.isnan(values)]
@@ -237,10 +236,9 @@ class ColumnInference:
             return DroppedColumn(self.name, reason)
         if not self.options.impute:
             return kind
-        sample = known if missing else known[:MEDIAN_ROWS]
         many = missing >= max(MANY_MISSING * len(self.column), MIN_LEVEL_ROWS + 1)
-        low, high = (sample.size - 1) // 2, sample.size // 2
-        median = np.partition(sample, (low, high))[[low, high]].sum() / 2  # np.median is slow for few rows
+        low, high = (known.size - 1) // 2, known.size // 2
+        median = np.partition(known, (low, high))[[low, high]].sum() / 2  # np.median is slow for few rows
         return replace(kind, fill=float(median), flag=many)
 
     def _useless(self, known: np.ndarray, missing: int) -> str:
@@ -262,7 +260,7 @@ class ColumnInference:
         preferred = ("ymd", "dmy", "mdy") if self.day_first else ("ymd", "mdy", "dmy")
         return max((*preferred, *ORDERS), key=lambda order: shares[order])
 
-    def _date(self) -> ColumnKind | None:
+    def _date(self) -> AnyKind | None:
         order = self._order(self.shares)
         if self.shares[order] < MIN_PARSED_SHARE or (order == "compact" and not _DATE_NAME.search(self.name)):
             return None
@@ -281,7 +279,7 @@ class ColumnInference:
 
     # -- categories
 
-    def _yes_no(self, forced: bool = False) -> ColumnKind | None:
+    def _yes_no(self, forced: bool = False) -> AnyKind | None:
         if not forced and self.column.plain_numbers is not None:
             return None
         codes, labels = self.column.factorized
@@ -297,7 +295,7 @@ class ColumnInference:
         own = bool(gaps and no and self.options.impute)
         return YesNo(self.name, spelled, own, "" if self.options.impute else None)
 
-    def _category(self, forced: bool = False) -> ColumnKind:
+    def _category(self, forced: bool = False) -> AnyKind:
         codes, labels = self.column.factorized
         counts = self.column.counts
         gaps = len(codes) - int(counts.sum())

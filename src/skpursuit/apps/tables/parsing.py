@@ -72,7 +72,7 @@ _MARKS = {"^'": "", _BRACKETS: r"-\1\2", _NOTHING: r"\1 0"}
 _ENDS = {r"[.,](?:--?|[–—])$": "", r"^([^+-].*)-$": r"-\1"}
 
 
-def parse_numbers(texts: Any, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
+def parse_numbers(texts: pyarrow.Array, decimal: str, unit: str) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as numbers, NaN where there is none, and where some other text is instead."""
     mark = re.escape(unit).replace("/", r"\/")
     beside = {rf"^{_LIMIT}\s*": "", rf"^({_SIGN})\s*{mark}\s*|\s*{mark}\s*([)]?-?)$": r"\1\2"}
@@ -99,7 +99,7 @@ def unit_of(text: str, decimal: str) -> str | None:
     return None if match is None else match["before"] or match["after"] or match["limit"] or ""
 
 
-def decimal_signs(texts: Any) -> list[str]:
+def decimal_signs(texts: pyarrow.Array) -> list[str]:
     """Return the decimal signs, of point and comma, without which some of the texts could not be read.
 
     Few prices have three decimals, and those are of litres: where all have three digits behind a sign, and

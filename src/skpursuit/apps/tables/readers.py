@@ -1,44 +1,43 @@
-"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, npz, svmlight, ARFF by SciPy.
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, svmlight by scikit-learn.
 
-Columns keep the types of the file. Sparse formats give a sparse matrix.
+Columns keep the types of the file; svmlight gives a sparse matrix.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime
 import functools
 import io
 import re
-import sys
 import zipfile
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from scipy.io.arff import loadarff
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from skpursuit.data.disk.npy_source import list_data_files
 from skpursuit.data.disk.parquet_source import ENDINGS, row_indexes
 
-from .columns import RawColumn, RawTable, ReadOptions, trailing_totals, unique_names
+from .columns import RawColumn, RawTable, ReadOptions, trailing_totals
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
-from .text_files import TextFile, inspect_text, open_bytes
+from .text_files import TextFile, read_text
 
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet
+
+Cell: TypeAlias = bool | float | str | datetime.date | datetime.time | datetime.timedelta  # of a sheet
 MIDNIGHT = datetime.time()
 PARQUET_BATCH_ROWS = 2**16  # rows of a Parquet file that are read at a time
 CELL = 40  # bytes of a cell of a sheet, at least
 HEAD = 50  # rows of a sheet that are looked at for the header
-_CSR = ("data", "indices", "indptr", "shape")
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
 _SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
 
@@ -60,7 +59,7 @@ def read_parquet(path: Path, options: ReadOptions) -> RawTable:
     return _parquet_columns(path, table, options)
 
 
-def _row_bytes(footer: Any, options: ReadOptions) -> float:
+def _row_bytes(footer: pyarrow.parquet.FileMetaData, options: ReadOptions) -> float:
     """Return the bytes that a row takes at least, of the columns that are read."""
     schema = footer.schema.to_arrow_schema()
     wanted = [field.type for field in schema if options.only is None or field.name in options.only]
@@ -70,18 +69,14 @@ def _row_bytes(footer: Any, options: ReadOptions) -> float:
 
 def stream_parquet(path: Path, options: ReadOptions) -> Iterator[RawTable]:
     """Read a Parquet file, or a folder of them, in pieces that fit in memory."""
-    tables = _parquet_tables(path, options)
-    while True:
-        with _refusing_parquet():
-            table = next(tables, None)
-        if table is None:
-            return
-        if table.num_rows:
-            yield _parquet_columns(path, table, options)
-            options = replace(options, notify=lambda sentence: None)  # once is enough
+    with _refusing_parquet():
+        for table in _parquet_tables(path, options):
+            if table.num_rows:
+                yield _parquet_columns(path, table, options)
+                options = replace(options, notify=lambda sentence: None)  # once is enough
 
 
-def parquet_types(path: Path) -> dict[str, Any]:
+def parquet_types(path: Path) -> dict[str, pyarrow.DataType]:
     """Return the columns of a Parquet file, or of the first of a folder, with their types."""
     with _refusing_parquet():
         schema = pyarrow.parquet.read_schema(parquet_files(path)[0])
@@ -111,7 +106,7 @@ def _refusing_parquet() -> Iterator[None]:
         raise TableProblem("parquet text" if "UTF8" in str(error) else "parquet") from None
 
 
-def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
+def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[pyarrow.Table]:
     """Yield the columns that are wanted, some rows at a time; at least one table for each file."""
     for file in parquet_files(path):
         with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True) as source:
@@ -124,7 +119,7 @@ def _parquet_tables(path: Path, options: ReadOptions) -> Iterator[Any]:
                 yield pyarrow.Table.from_batches([batch])
 
 
-def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> RawTable:
+def _parquet_columns(path: Path, table: pyarrow.Table, options: ReadOptions) -> RawTable:
     """Return the columns of a table; what is nested is left out."""
     pairs, indexes = zip(table.column_names, table.columns), row_indexes(table.schema)
     given = [(name, _plain(column)) for name, column in pairs if name not in indexes]
@@ -139,7 +134,7 @@ def _parquet_columns(path: Path, table: Any, options: ReadOptions) -> RawTable:
     return RawTable.of(path, *zip(*plain))
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray | None:
     """Return a column as texts, numbers, truth values or times; None if it is none of them."""
     types, kind = pyarrow.types, column.type
     if types.is_dictionary(kind):
@@ -165,7 +160,7 @@ def read_excel(path: Path, options: ReadOptions) -> RawTable:
     return RawTable.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
 
 
-def _sheet(path: Path, options: ReadOptions) -> list[list[Any]]:
+def _sheet(path: Path, options: ReadOptions) -> list[list[Cell]]:
     """Return the cells of a sheet, "" where they are empty."""
     try:
         import python_calamine
@@ -213,12 +208,12 @@ def _sheet_cells(path: Path) -> int:
     return most
 
 
-def _unmerged(sheet: Any) -> list[list[Any]]:
+def _unmerged(sheet: CalamineSheet) -> list[list[Cell]]:
     """Return the cells of a sheet; what is merged over several rows of a column stands in each of them.
 
     A line with several names, some of them over several columns, is a header that goes on in the next line.
     """
-    rows: list[list[Any]] = sheet.to_python(skip_empty_area=False)
+    rows: list[list[Cell]] = sheet.to_python(skip_empty_area=False)
     upper = set()
     for (top, left), (bottom, right) in sheet.merged_cell_ranges or ():
         names = [cell for cell in rows[top] if cell != ""]
@@ -234,7 +229,7 @@ def _unmerged(sheet: Any) -> list[list[Any]]:
     return [row[used[0] : used[-1] + 1] for row in rows] if used else []
 
 
-def _typed(cells: tuple[Any, ...]) -> Any:
+def _typed(cells: tuple[object, ...]) -> pyarrow.Array:
     values = [None if cell == "" else cell for cell in cells]
     values = [datetime.datetime.combine(v, MIDNIGHT) if type(v) is datetime.date else v for v in values]
     with contextlib.suppress(pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
@@ -247,114 +242,23 @@ def _typed(cells: tuple[Any, ...]) -> Any:
     return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
 
 
-# -- npz and svmlight
-
-
-def read_npz(path: Path, options: ReadOptions) -> RawTable:
-    """Read X (dense) or data, indices, indptr, shape (CSR), with y and feature_names where they are there."""
-    arrays = _load_npz(path, options)
-    sparse = "indptr" in arrays
-    matrix = _csr(arrays) if sparse else _dense(arrays)
-    n, d = matrix.shape
-    target = {}
-    if "y" in arrays:
-        target = {"y": RawColumn.of(_readable("y", arrays["y"], n, "row"))}
-    if sparse and "feature_names" not in arrays:
-        return _used_columns(path, matrix, target)
-    names = _readable("feature_names", arrays.get("feature_names", np.arange(d)), d, "column")
-    unlike = tuple(unique_names([*target, *names])[len(target) :])
-    if sparse:
-        return RawTable(str(path), target, unlike, matrix, bool(target))
-    columns = {name: RawColumn.of(values.astype(np.float64)) for name, values in zip(unlike, matrix.T)}
-    return RawTable(str(path), {**columns, **target}, has_target=bool(target))
-
-
-def _readable(name: str, values: np.ndarray, size: int, of: str) -> np.ndarray:
-    """Return an array of numbers as it is and one of texts as such; refuse any other, dates for one."""
-    if values.shape != (size,):
-        raise TableProblem("npz shape", name=name, shape=values.shape, size=size, of=of)
-    if values.dtype.kind not in "biufUS":
-        raise TableProblem("npz type", name=name, type=values.dtype)
-    if values.dtype.kind == "U" and values.size:
-        codes = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="))).view(np.uint32)
-        if codes.max(initial=0) > sys.maxunicode:
-            raise TableProblem("npz bytes", name=name)
-    try:
-        return np.strings.decode(values, "utf-8") if values.dtype.kind == "S" else values
-    except UnicodeDecodeError:
-        raise TableProblem("npz bytes", name=name) from None
-
-
-def _load_npz(path: Path, options: ReadOptions) -> dict[str, np.ndarray]:
-    try:
-        # Opened here, because numpy leaves the file open when it is not a whole archive.
-        with open(path, "rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if not isinstance(stored, np.ndarray):
-                options.check_room(sum(member.file_size for member in stored.zip.infolist()))
-                arrays = {name: stored[name] for name in stored.files}
-                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                    raise TableProblem("npz")
-                return arrays
-    except TableProblem:
-        raise
-    except Exception as error:  # zipfile, zlib and numpy raise whatever the bytes lead to
-        if "allow_pickle" in str(error) and zipfile.is_zipfile(path):
-            problem = "it holds Python objects, which are not loaded"
-            raise TableProblem("npz content", problem=problem) from None
-        raise TableProblem("npz") from None
-    raise TableProblem("npz content", problem="this is a single array, not an npz file")
-
-
-def _dense(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    X = arrays.get("X")
-    if X is None:
-        problem = f"there is no X among the arrays ({quote_list(tuple(arrays))})"
-        raise TableProblem("npz content", problem=problem)
-    if X.ndim != 2 or X.dtype.kind not in "biuf":
-        problem = f"X is {X.ndim}-dimensional {X.dtype}, not a table of numbers"
-        raise TableProblem("npz content", problem=problem)
-    return X
-
-
-def _csr(arrays: dict[str, np.ndarray]) -> csr_array:
-    missing = [name for name in _CSR if name not in arrays]
-    if missing:
-        problem = f"parts of the sparse matrix are missing: {quote_list(missing)}"
-        raise TableProblem("npz content", problem=problem)
-    if arrays.get("format", np.array(b"csr")).tolist() not in (b"csr", "csr"):
-        raise TableProblem("no CSR")
-    try:
-        data, indices, indptr, shape = (arrays[name] for name in _CSR)
-        matrix = csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
-        # scipy's constructor accepts column 999 of 10; code below may then read out of bounds.
-        matrix.check_format(full_check=True)
-        matrix.sum_duplicates()
-    except (ValueError, TypeError, IndexError, OverflowError, MemoryError):
-        raise TableProblem("bad CSR") from None
-    return matrix
-
-
-def _used_columns(path: Path, X: Any, target: dict[str, RawColumn]) -> RawTable:
-    """Leave out columns that no row mentions: numbers may be hashes, far beyond how many there are."""
-    used, indices = np.unique(X.indices, return_inverse=True)
-    matrix = csr_array((X.data.astype(np.float64), indices, X.indptr), shape=(X.shape[0], used.size))
-    names = tuple(map(str, used.tolist()))
-    return RawTable(str(path), target, names, matrix, bool(target), absent_is_zero=True)
+# -- svmlight
 
 
 def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
     """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    file = inspect_text(path, options)
+    file = read_text(path, options)
     _check_lines(file, "_")  # which Python would read into a number
     try:
-        with open_bytes(path) as stream:
-            stream.seek(len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0)
-            X, y = load_svmlight_file(stream, dtype=np.float64, zero_based=True)
+        X, y = load_svmlight_file(io.BytesIO(file.content), dtype=np.float64, zero_based=True)
     except (ValueError, OverflowError, MemoryError):
         _check_lines(file)
         raise TableProblem("svmlight") from None
-    return _used_columns(path, X, {"y": RawColumn.of(y)})
+    # Columns that no row mentions are left out: numbers may be hashes, far beyond how many there are.
+    used, indices = np.unique(X.indices, return_inverse=True)
+    matrix = csr_array((X.data, indices, X.indptr), shape=(X.shape[0], used.size))
+    names = tuple(map(str, used.tolist()))
+    return RawTable(str(path), {"y": RawColumn.of(y)}, names, matrix, has_target=True)
 
 
 def _check_lines(file: TextFile, suspicious: str = "") -> None:
@@ -365,26 +269,3 @@ def _check_lines(file: TextFile, suspicious: str = "") -> None:
         ordered = indices == sorted({index for index in indices if index < 2**31})
         if line and not (ordered and _SVMLIGHT.fullmatch(line)):
             raise TableProblem("svmlight line", line=number, text=text.strip())
-
-
-def read_arff(path: Path, options: ReadOptions) -> RawTable:
-    """Read a dense ARFF file of numbers, dates and nominal values, by SciPy."""
-    limit = csv.field_size_limit()
-    try:
-        rows, attributes = loadarff(io.StringIO("".join(inspect_text(path, options).lines())))
-        columns: list[Any] = []
-        for name, kind in zip(attributes.names(), attributes.types()):
-            values = rows[name]
-            if kind == "numeric":
-                columns.append(RawColumn.of(values).values)
-            elif kind == "date":
-                columns.append(pyarrow.array(values.astype("M8[us]")))
-            else:
-                columns.append(pyarrow.array(np.strings.decode(values, "utf-8").tolist(), pyarrow.string()))
-    except TableProblem:
-        raise
-    except Exception as error:  # SciPy raises whatever the text leads to
-        raise TableProblem("arff", words=" ".join(str(error).split())[:120] or type(error).__name__) from None
-    finally:
-        csv.field_size_limit(limit)  # which SciPy changes
-    return RawTable.of(path, attributes.names(), columns)

@@ -1,9 +1,7 @@
-"""Text files in any common encoding, as blocks of UTF-8.
+"""Text files in any common encoding, read as UTF-8.
 
 A byte order mark, or zero bytes at every second place, means UTF-16; valid UTF-8 is UTF-8; anything else is
-read as Windows-1252. `inspect_text` decides this in one pass over the file, which also finds what no table
-contains, so later passes need no checks. Compressed files (gzip, bzip2, xz, a zip archive of one file) are
-decompressed while they are read.
+read as Windows-1252. Compressed files (gzip, bzip2, xz, a zip archive of one file) are decompressed.
 """
 
 from __future__ import annotations
@@ -12,23 +10,21 @@ import bz2
 import codecs
 import gzip
 import io
-import itertools
 import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
+
+import numpy as np
 
 from .columns import ReadOptions
 from .errors import TableProblem
 
-TEXT_BLOCK_CHARS = 2**22  # characters
-LINES = 2**14  # of a block where they are read one by one
-TAIL = 4096  # characters at the end that are kept
+READ_BYTES = 2**22  # at a time
 #: A longer line is taken for a file that is not a table (a table of 100 000 columns stays well below).
 MAX_LINE = 16 * 2**20
 _ZIP = b"PK\x03\x04"
@@ -42,10 +38,10 @@ _BINARY = {
     b"\x93NUMPY": "NumPy array",
     b"SQLite format 3": "SQLite database",
 }
-_UNPACKING: dict[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ": lzma.open,
+_UNPACKING: dict[bytes, Callable[[Path], io.BufferedIOBase]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
 }
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz")
 #: What unpacking raises, of archives with a password too.
@@ -53,62 +49,37 @@ _DAMAGED = (EOFError, OSError, RuntimeError, zlib.error, lzma.LZMAError, zipfile
 #: Letters and signs of western languages in UTF-8, as they look in Windows-1252: Ã¼, Â°, â€œ
 _LATER = "[" + "".join(re.escape(bytes([b]).decode("cp1252", "ignore")) for b in range(0x80, 0xC0)) + "]"
 MIXED = re.compile(f"Ã{_LATER}|Â[\xa0-\xbf]|â[€‚]{_LATER}")
-_EMPTY_FIRST_CELL = re.compile("\n[,;\t|]")
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A text file that was examined."""
+    """The content of a text file as UTF-8, and what is peculiar about it."""
 
-    path: Path
-    codec: str  # how it spells characters
-    quotes: bool = False  # whether there are any, and so perhaps line breaks inside cells
-    blanks: bool = False  # whether a line begins with a separator, and so may hold nothing else
-    tail: str = ""  # the end of the text
-    n_lines: int = 0  # that are not empty, or more
-    longest: int = 0  # characters of the longest line that goes beyond a block
+    content: bytearray
     mixed: str = ""  # the first line that is UTF-8 where the file as a whole is Windows-1252
-    whitespace_separated: bool = False  # whether any number of spaces is between columns, and read as a tab
 
-    def lines(self) -> Generator[str, None, None]:
-        """Yield the lines, with their line breaks as they are."""
-        with open_text(self.path, self.codec) as file:
-            yield from (
-                "\t".join(line.split()) + "\n" if self.whitespace_separated else line for line in file
-            )
+    def lines(self, stop: int | None = None) -> io.TextIOWrapper:
+        """Return the lines up to a byte, with their line breaks as they are."""
+        return io.TextIOWrapper(io.BytesIO(self.content[:stop]), "utf-8", newline="")
 
-    def blocks(self, progress: Callable[[int], None] | None = None) -> Iterator[bytes]:
-        """Yield the text as blocks of UTF-8; `progress` hears how many bytes came."""
-        with open_text(self.path, self.codec) as file, closing(self.lines()) as lines:
-            while (
-                text := "".join(itertools.islice(lines, LINES))
-                if self.whitespace_separated
-                else file.read(TEXT_BLOCK_CHARS)
-            ):
-                block = text.encode("utf-8", "replace")
-                if progress is not None:
-                    progress(len(block))
-                yield block
+    def line_lengths(self) -> np.ndarray:
+        """Return the bytes of each line, its line break included."""
+        ends = np.flatnonzero(np.frombuffer(self.content, dtype=np.uint8) == ord("\n"))
+        return np.diff(ends, prepend=-1, append=len(self.content) - 1)
 
 
-def open_bytes(path: Path) -> Any:
+def _open(path: Path) -> IO[bytes] | io.BufferedIOBase:
     """Open a file for reading bytes, unpacked where it is packed."""
     with open(path, "rb") as file:
         head = file.read(6)
     for magic, unpack in _UNPACKING.items():
         if head.startswith(magic):
-            return unpack(path, "rb")
+            return unpack(path)
     inside = _members(path) if head.startswith(_ZIP) else []
     if len(inside) != 1:
         return open(path, "rb")
     with zipfile.ZipFile(path) as archive:
         return archive.open(inside[0])  # which keeps the file open for as long as it needs it
-
-
-def open_text(path: Path, codec: str) -> io.TextIOWrapper:
-    """Open a file for reading text, line breaks as they are; LookupError if no such codec is known."""
-    codecs.lookup(codec)
-    return io.TextIOWrapper(open_bytes(path), codec, newline="")
 
 
 def _members(path: Path) -> list[str]:
@@ -144,81 +115,58 @@ def check_readable(path: Path) -> None:
         raise TableProblem("empty file")
 
 
-def inspect_text(path: Path, options: ReadOptions) -> TextFile:
-    """Recognise the encoding of a text file, or check the one that is asked for; refuse what is no text."""
-    check_readable(path)
-    asked = options.text_encoding
-    try:
-        with open_bytes(path) as file:
-            head = file.read(65536)
-    except _DAMAGED:
-        raise TableProblem("packed") from None
-    for magic, kind in _BINARY.items():
-        if head.startswith(magic):
-            raise TableProblem("not text", kind=kind)
-    candidates = _likely(head) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
-    for codec in candidates:
+def read_text(path: Path, options: ReadOptions) -> TextFile:
+    """Read a text file in the encoding that is asked for, or recognise it; refuse what is no text."""
+    content, asked = _unpacked(path, options), options.text_encoding
+    codecs_tried = _likely(content) if asked is None else ["utf-8-sig" if asked.lower() == "utf-8" else asked]
+    for codec in codecs_tried:
         try:
-            return _examined(path, codec, options)
+            text = content.decode(codec)
         except LookupError:
             raise TableProblem("unknown encoding", asked=asked) from None
         except UnicodeError:
             continue
-        except _DAMAGED:
-            raise TableProblem("packed") from None
-    codec = candidates[-1].removesuffix("-sig")
-    raise TableProblem("no encoding" if asked is None else "other encoding", codec=codec)
+        if "\0" in text:
+            raise TableProblem("NUL bytes", line=text.count("\n", 0, text.index("\0")) + 1)
+        mixed = MIXED.search(text) if codec == "cp1252" else None
+        line = text[text.rfind("\n", 0, mixed.start()) + 1 :].partition("\n")[0] if mixed else ""
+        if codec == "utf-8-sig":  # most files: without a copy
+            del content[: len(codecs.BOM_UTF8) * content.startswith(codecs.BOM_UTF8)]
+        else:
+            content = bytearray(text, "utf-8", "replace")
+        lengths = (found := TextFile(content, line)).line_lengths()
+        if lengths.max() > MAX_LINE:
+            raise TableProblem("long line", line=lengths.argmax() + 1, most=MAX_LINE // 2**20)
+        return found
+    if b"\0" in content:
+        raise TableProblem("NUL bytes", line=content.count(b"\n", 0, content.index(b"\0")) + 1)
+    name = codecs_tried[-1].removesuffix("-sig")
+    raise TableProblem("no encoding" if asked is None else "other encoding", codec=name)
 
 
-def _likely(head: bytes) -> list[str]:
-    """Return the codecs that a file with this beginning may be in, the likeliest first."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+def _unpacked(path: Path, options: ReadOptions) -> bytearray:
+    """Return the bytes of a file, unpacked where it is packed; refuse those that are no text."""
+    content = bytearray()
+    try:
+        with _open(path) as file:
+            while block := file.read(READ_BYTES):
+                content += block
+                for magic, kind in _BINARY.items():
+                    if content.startswith(magic):
+                        raise TableProblem("not text", kind=kind)
+                options.check_room(len(content), tell=False)  # at once: what is packed may have no end
+    except _DAMAGED:
+        raise TableProblem("packed") from None
+    options.check_room(len(content))
+    return content
+
+
+def _likely(content: bytearray) -> list[str]:
+    """Return the codecs that a file of this content may be in, the likeliest first."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return ["utf-16"]
-    first, second = head[:200:2], head[1:200:2]
+    first, second = content[:200:2], content[1:200:2]
     for codec, zeros, letters in (("utf-16-le", second, first), ("utf-16-be", first, second)):
         if len(zeros) > 1 and zeros.count(0) > 0.8 * len(zeros) and letters.count(0) == 0:
             return [codec]
-    if b"\0" in head:
-        raise TableProblem("NUL bytes", line=head.count(b"\n", 0, head.index(b"\0")) + 1)
     return ["utf-8-sig", "cp1252"]
-
-
-def _examined(path: Path, codec: str, options: ReadOptions) -> TextFile:
-    size, lines, empty, since, longest, quotes, blanks, tail, mixed = 0, 1, 0, 0, 0, False, False, "", ""
-    with open_text(path, codec) as file:
-        while text := file.read(TEXT_BLOCK_CHARS):
-            if "\0" in text:
-                raise TableProblem("NUL bytes", line=lines + text.count("\n", 0, text.index("\0")))
-            size += len(text)
-            options.check_room(size, tell=False)  # at once: what is packed may have no end
-            lines += text.count("\n")
-            empty += text.count("\n\n") + text.count("\n\r\n")
-            longest = max(longest, since + (text.find("\n") + 1 or len(text)))
-            since = len(text) - text.rfind("\n") - 1 if "\n" in text else since + len(text)
-            if since > MAX_LINE:
-                raise TableProblem("long line", line=lines, most=MAX_LINE // 2**20)
-            if codec == "cp1252" and not mixed and (match := MIXED.search(text)):
-                mixed = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-            quotes = quotes or '"' in text
-            blanks = blanks or _EMPTY_FIRST_CELL.search(text) is not None
-            tail = (tail + text[-TAIL:])[-TAIL:]
-    options.check_room(size)
-    return TextFile(path, codec, quotes, blanks, tail, lines - empty - tail.endswith("\n"), longest, mixed)
-
-
-class BlockStream(io.RawIOBase):
-    """Blocks of bytes as a file."""
-
-    def __init__(self, blocks: Iterable[bytes]):
-        self._blocks = filter(None, blocks)
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._rest = self._rest or memoryview(next(self._blocks, b""))
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
