@@ -83,6 +83,25 @@ def sized(quick: bool, *sizes: int) -> tuple[int, ...]:
     return tuple(max(40, size // 25) for size in sizes) if quick else sizes
 
 
+def rchar() -> int:
+    """Bytes that this process has read, as the system counts them."""
+    with open("/proc/self/io") as lines:
+        return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
+
+
+def counted_fit(
+    path: str | Path, y: np.ndarray, k: int, limit: str | int, selector: str, axis: int = 0
+) -> tuple[int, int, Any]:
+    """Bytes that OMP on a file reports, those that the system counted, and the result."""
+    from skpursuit import OMP, as_design, minimize
+
+    before = rchar()
+    design = as_design(path, memory_limit=limit, axis=axis)
+    opened = design.store.file_bytes
+    result = minimize(design, y, OMP(k), selector)
+    return opened + result.file_bytes, rchar() - before, result
+
+
 # -- data -------------------------------------------------------------------------------------------------
 
 

@@ -23,9 +23,7 @@ import json
 import os
 import re
 import resource
-import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from children import outcomes
 
 SECONDS = 20.0  # for one case
 MEMORY = 6 * 2**30  # bytes of address space beyond what Python and its libraries take
@@ -546,37 +545,7 @@ def work(name, cases):
         for case in cases:
             restore(Path(folder), files)
             told = run_case(form, files[form.path], answer, case)
-            print(json.dumps([case, *told]), flush=True)
-
-
-# -- all cases --------------------------------------------------------------------------------------------
-
-
-def run_all(name, first, count):
-    """Run cases in child processes; a child that dies or hangs is a fault, and the next goes on behind it."""
-    found, at = [], first
-    while at < first + count:
-        command = [sys.executable, __file__, name, "--work", f"{at}:{first + count}"]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        began = at
-        while at < first + count:
-            ready = select.select([child.stdout], [], [], 3 * SECONDS + 60 * (at == began))[0]
-            line = child.stdout.readline() if ready else b""
-            if not line:
-                break
-            found.append(json.loads(line)[1:])
-            at += 1
-            if found[-1][2]:
-                print(f"  case {at - 1}, {found[-1][0]}: {found[-1][2]}", flush=True)
-        child.kill()
-        words = child.communicate()[1].decode(errors="replace").strip().splitlines()[-1:]
-        if at < first + count:
-            if at == began and words and "Error" in words[0] and child.returncode == 1:
-                sys.exit(f"{name}: the good file cannot be read: {words[0]}")
-            found.append(["?", "died", f"exit code {child.returncode} {words}"])
-            print(f"  case {at}: {found[-1][2]}", flush=True)
-            at += 1
-    return found
+            print(json.dumps(told), flush=True)
 
 
 def main():
@@ -591,16 +560,21 @@ def main():
         lo, hi = map(int, (given.work or f"{given.case}:{given.case + 1}").split(":"))
         work(given.format, range(lo, hi))
         return 0
-    faults = 0
+    faults, first = 0, given.seed * 10**6
     for name in FORMATS if given.format == "all" else [given.format]:
-        began = time.monotonic()
-        found = run_all(name, given.seed * 10**6, given.cases)
-        counts = Counter(came for _, came, _ in found)
-        bad = sum(bool(fault) for *_, fault in found)
+        began, bad, counts = time.monotonic(), 0, Counter()
+        with tempfile.TemporaryDirectory() as folder:
+            FORMATS[name](Path(folder)).read()  # the good file can be read, or this ends here
+        command = [sys.executable, __file__, name]
+        for case, told, end in outcomes(command, first, first + given.cases, 60 + 3 * SECONDS):
+            what, came, fault = told or ("?", "died", end)
+            counts[came] += 1
+            if fault:
+                bad += 1
+                print(f"  case {case}, {what}: {fault}", flush=True)
         told = ", ".join(f"{counts[came]} {came}" for came in ("refused", "same", "other", "silent", "died"))
-        print(
-            f"{name}: {len(found)} cases, {told}; {bad} faults; {time.monotonic() - began:.0f} s", flush=True
-        )
+        seconds = time.monotonic() - began
+        print(f"{name}: {given.cases} cases, {told}; {bad} faults; {seconds:.0f} s", flush=True)
         faults += bad
     return int(faults > 0)
 

@@ -14,6 +14,7 @@ from common import BALLAST, CORETYPE, PROCESSOR, THREADS, Mismatch, Race, best_t
 import argparse
 import multiprocessing
 import sys
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -44,8 +45,7 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
     for name, ratio in median.items():
         least = problem.limits.get(name)
         known = figures.get(name) or [{}]
-        means = {key: np.mean([one[key] for one in known]) for key in known[0]}
-        told = ", ".join(f"{key} {mean:.4g}" for key, mean in means.items())
+        told = ", ".join(f"{key} {spread([one[key] for one in known])}" for key in known[0])
         if least and not quick:
             told += f"  (at least {least:.2f})"
             if ratio < least:
@@ -55,6 +55,12 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
             f"  {mark}{name:<33}{1e3 * np.median(seconds[name]):>10.2f} ms{ratio:>8.2f}x  {told}", flush=True
         )
     return median, wrong
+
+
+def spread(values: list[float]) -> str:
+    """Mean and standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{np.mean(values):.4g}" + (f" ± {error:.1g}" if error else "")
 
 
 def run(problems: Iterator[Race], given: argparse.Namespace) -> int:
@@ -116,6 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     spinning = [multiprocessing.Process(target=spin, daemon=True) for _ in range(2 if given.busy else 0)]
     for process in spinning:
         process.start()
+    warnings.simplefilter("ignore")  # of rivals that do not converge
     try:
         found = function(given)
         return found if isinstance(found, int) else run(found, given)

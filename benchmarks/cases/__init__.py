@@ -1,21 +1,18 @@
 """The cases of run.py: what each measures, the function that yields its problems, and how many seeds."""
 
-from . import coding, costs, files, libraries, machine, pursuits, tabular
+from . import coding, costs, defaults, files, libraries, machine, pursuits, tabular
 
 CASES = {
     "certified": ("certified OMP against exact BLAS on designs of all kinds", pursuits.certified, 3),
     "check": ("make bench-check: certified OMP on Gaussian columns, with floors", pursuits.check, 2),
     "selectors": ("OMP by every selector: fresh, prepared, bytes, atoms of exact", pursuits.selectors, 5),
     "cosamp": ("CoSaMP by selector, against NumPy", pursuits.cosamp, 3),
-    "frank_wolfe": (
-        "Frank-Wolfe with Gram columns against a BLAS gradient per step",
-        pursuits.frank_wolfe,
-        1,
-    ),
+    "frank_wolfe": ("Frank-Wolfe with Gram columns against BLAS gradients", pursuits.frank_wolfe, 1),
     "auto": ("auto against the best of exact, gram and certified", pursuits.auto, 1),
     "swaps": ("OMP with swaps on correlated columns: support, objective, time; abess", pursuits.swaps, 20),
     "drop_in": ("estimators of scikit-learn's names against scikit-learn's", libraries.drop_in, 1),
     "text": ("PursuitClassifier on text against L1 and abess, 50 features", libraries.text, 5),
+    "defaults": ("default models against L1 and abess (docs/default_models.md)", defaults.defaults, 20),
     "coder": ("codes of many signals against SPAMS and scikit-learn", coding.coder, 1),
     "dictionary": ("a dictionary learned from a recording: error and time", coding.dictionary, 1),
     "csv": ("reading CSV against pandas", tabular.csv_reading, 1),

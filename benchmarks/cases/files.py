@@ -20,35 +20,16 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import Mismatch, Race, signal, sized
+from common import Mismatch, Race, counted_fit, signal, sized
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, as_design, minimize
+from skpursuit import OMP, minimize
 from skpursuit.data.memory_budget import as_bytes
 
 K = 50
 
 
-def status(field, path="/proc/self/status", unit=1024):
-    """A number of the system about this process, in bytes."""
-    with open(path) as lines:
-        return unit * int(next(line.split()[1] for line in lines if line.startswith(field)))
-
-
-def rchar():
-    return status("rchar", "/proc/self/io", 1)
-
-
 # -- small files: bytes and seconds of every selector -----------------------------------------------------
-
-
-def fit_and_count(path, y, limit, selector, k=10):
-    """Bytes that the library reports, those that the system counted, and the result."""
-    before = rchar()
-    design = as_design(path, memory_limit=limit)
-    opened = design.store.file_bytes
-    result = minimize(design, y, OMP(n_nonzero_coefs=k), selector)
-    return opened + result.file_bytes, rchar() - before, result
 
 
 def count_right(name, results, _):
@@ -75,7 +56,7 @@ def grid(o):
 
                 def make(seed, y=targets[name], limit=limit):
                     fits = {
-                        s: lambda s=s: fit_and_count(path, y, limit, s)
+                        s: lambda s=s: counted_fit(path, y, 10, limit, s)
                         for s in ("exact", "certified", "gram", "auto")
                     }
                     for fit in fits.values():
@@ -117,6 +98,12 @@ def make_file(path, rows, columns, order):
     np.save(f"{path}.targets.npy", [s + noise * np.linalg.norm(s) / np.sqrt(10 * rows) for s in signals])
 
 
+def anonymous():
+    """Anonymous memory of this process in bytes."""
+    with open("/proc/self/status") as lines:
+        return 1024 * int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+
+
 def evict(path):
     """Have no page of a file in memory."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -132,16 +119,16 @@ def one_fit(path, selector, noise, k, limit):
         minimize(np.asarray(small, order=order), target, OMP(n_nonzero_coefs=20), selector)
     y = np.load(f"{path}.targets.npy")[int(noise)]
     evict(path)
-    before, most, ended = status("RssAnon"), [0], threading.Event()
+    before, most, ended = anonymous(), [0], threading.Event()
 
     def watch():
         while not ended.wait(0.01):
-            most[0] = max(most[0], status("RssAnon") - before)
+            most[0] = max(most[0], anonymous() - before)
 
     threading.Thread(target=watch, daemon=True).start()
     began = time.perf_counter()
     with threadpool_limits(1):
-        reads, true, result = fit_and_count(path, y, limit, selector, k)
+        reads, true, result = counted_fit(path, y, k, limit, selector)
     seconds = time.perf_counter() - began
     ended.set()
     size, step = os.path.getsize(path), float(np.median([record.seconds for record in result.history]))
