@@ -1,4 +1,4 @@
-"""What depends on the machine: threads, and the first use after an installation."""
+"""What programs feel: threads, the first use after an installation, and a table that is read and fitted."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
+import gate
 import numpy as np
-from common import Race, signal, sized
+from common import Race, sized
 from threadpoolctl import threadpool_limits
-
-import skpursuit as sk
 
 CHILD = """
 import time
@@ -64,40 +64,40 @@ def first_use(o):
 
 def threads(o):
     """No fit may be much slower by default: a thread that waits for another costs on a busy machine."""
-    X, y, _ = signal(*sized(o.quick, 2000, 4000), 10)
-    F, part, labels, rng = (
-        np.asfortranarray(X),
-        X[:1000, :500],
-        np.where(y > 0, 1.0, -1.0),
-        np.random.default_rng(0),
-    )
-    tall = rng.standard_normal((sized(o.quick, 300_000)[0], 60))
-    target, k = tall[:, :10].sum(axis=1) + rng.standard_normal(len(tall)), 8 if o.quick else 50
-    atoms, signals = rng.standard_normal((2, *sized(o.quick, 2048, 512)))
-    many = rng.standard_normal((len(part), 20))
-    learner = sk.DictionaryLearner(16, n_nonzero_coefs=5, max_iter=2, random_state=0)
-    fits = {
-        **{f"OMP {s}": lambda s=s: sk.minimize(X, y, sk.OMP(k), s) for s in
-           ("exact", "gram", "certified", "halving", "greedy")},
-        "OMP certified, F order": lambda: sk.minimize(F, y, sk.OMP(k), "certified"),
-        "OMP auto, small": lambda: sk.minimize(X[:300, :500], y[:300], sk.OMP(8)),
-        "OMP logistic": lambda: sk.minimize(X, labels, sk.OMP(8), loss="logistic"),
-        "CoSaMP auto": lambda: sk.minimize(X, y, sk.CoSaMP(k, max_iter=10)),
-        "Frank-Wolfe auto": lambda: sk.minimize(X, y, sk.FrankWolfe(sk.L1Ball(5.0), 500)),
-        "orthogonal_mp, 20 targets": lambda: sk.orthogonal_mp(part, many, n_nonzero_coefs=20),
-        "OrthogonalMatchingPursuit": lambda: sk.OrthogonalMatchingPursuit().fit(part, y[:1000]),
-        "OrthogonalMatchingPursuitCV": lambda: sk.OrthogonalMatchingPursuitCV().fit(part, y[:1000]),
-        "PursuitRegressor": lambda: sk.PursuitRegressor(n_nonzero_coefs=k).fit(X, y),
-        "PursuitRegressorCV 300000 x 60": lambda: sk.PursuitRegressorCV().fit(tall, target),
-        "PursuitClassifierCV 2000 x 100": lambda: sk.PursuitClassifierCV().fit(X[:, :100], labels),
-        "PursuitCoder": lambda: sk.PursuitCoder(atoms[: len(atoms) // 2], 10).transform(signals),
-        "DictionaryLearner": lambda: learner.fit(signals[:, :64]),
-    }  # fmt: skip
-    for name, fit in fits.items():
+    for name in [name for name in gate.FITS if name.startswith("small/") or not o.quick]:
 
-        def one(fit=fit):
-            with threadpool_limits(1):
-                return fit()
+        def make(seed, name=name):
+            fit = gate.made_fit(name)
 
-        make = lambda seed, one=one, fit=fit: ({"one thread": one, "default": fit}, None)  # noqa: E731
+            def one():
+                with threadpool_limits(1):
+                    return fit()
+
+            return {"one thread": one, "default": fit}, None
+
         yield Race(name, make, limits={"default": 1 / 1.2}, elapsed=True, limited=False)
+
+
+def table(o):
+    import pandas as pd
+    from sklearn.linear_model import LassoCV
+
+    from skpursuit.apps.models.fit_table import FitOptions, fit_table
+    from skpursuit.apps.tables import EncodingOptions, read_table
+
+    rng, (rows, columns) = np.random.default_rng(0), sized(o.quick, 300_000, 60)
+    X = rng.standard_normal((rows, columns))
+    frame = pd.DataFrame(X).rename(columns="x{}".format)
+    frame["y"] = X[:, :8] @ rng.standard_normal(8) + rng.standard_normal(rows)
+
+    def pandas_and_lasso():
+        table = pd.read_csv(path)
+        LassoCV(n_jobs=1).fit(table.drop(columns="y").to_numpy(), table.y.to_numpy())
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        frame.to_csv(path, index=False, float_format="%.6g")
+        ours = lambda: fit_table(read_table(path, EncodingOptions("y")), FitOptions(needs_path=False))  # noqa: E731
+        make = lambda seed: ({"pandas, LassoCV": pandas_and_lasso, "skpursuit fit": ours}, None)  # noqa: E731
+        yield Race(f"{rows} x {columns}", make)
+        yield Race(f"{rows} x {columns}, seconds on the clock", make, elapsed=True)

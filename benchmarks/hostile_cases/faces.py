@@ -192,25 +192,15 @@ def classifier(rng, table):
 
 def classified(table, model, labels):
     """The fit of a binary logistic model is stationary in its coefficients."""
-    y = np.where(labels == model.classes_[1], 1.0, -1.0)
-    X = np.column_stack([table.X, np.ones(len(y))])
-    ref = Reference(Table(X, y, weights=table.weights), "logistic")
     status = model.status_ if not isinstance(model.status_, list) else model.status_[0]
-    if not status.ok:
-        return []
-    coef = np.append(model.coef_[0].astype(float), model.intercept_[0])
     support = np.flatnonzero(model.coef_[0])
-    if replays.condition(ref.X[:, [*support, -1]]) > 1e5:
+    X = np.column_stack([table.X, np.ones(len(labels))])
+    y = np.where(labels == model.classes_[1], 1.0, -1.0)
+    ref = Reference(Table(X, y, weights=table.weights), "logistic")
+    if not status.ok or replays.condition(ref.X[:, [*support, -1]]) > 1e5:
         return []
-    z = ref.X @ coef.astype(LD)
-    r = ref.residual(z)
-    g = ref.X.T @ r + LD(0.03) * coef
-    unit = float(np.finfo(model.coef_.dtype).eps)
-    moved = (unit + 64 * EPS) * (np.abs(ref.X) @ np.abs(coef))
-    doubt = 4 * np.abs(ref.X).T @ (ref.curvature(z) * moved) + 1e-5 * ref.sizes * norm(ref.residual(ref.zero))
-    if len(support) and (np.abs(g) > doubt)[support].any():
-        return [("stationary", f"gradient {float(np.abs(g[support]).max()):.3g} is left in the fit")]
-    return []
+    coef = np.append(model.coef_[0], model.intercept_[0])
+    return replays.stationary(ref, support, coef, 0.03)
 
 
 def cross_validated(rng, table):

@@ -444,12 +444,10 @@ def stationary(ref, support, coef, ridge=0.0):
     """No coefficient of a fit to the last digit can be moved alone to gain much; one target."""
     if len(support) == 0:
         return []
-    w = np.asarray(coef)[support].astype(LD)
-    X = ref.X[:, support]
-    z = X @ w
+    X, w, z = ref.X[:, support], np.asarray(coef)[support].astype(LD), ref.predict(coef)
     r = ref.residual(z)
     unit = float(np.finfo(np.asarray(coef).dtype).eps)
-    moved = (unit + 64 * EPS) * (np.abs(X) @ np.abs(w))
+    moved = (unit + 64 * EPS) * (np.abs(ref.X) @ np.abs(coef))
     turned = np.abs(ref.residual(z + moved) - ref.residual(z - moved))  # slopes of convex losses only rise
     doubt = 4 * np.abs(X).T @ turned + 64 * EPS * ref.rows * (np.abs(X).T @ np.abs(r))
     doubt += (unit + 64 * EPS) * ridge * np.abs(w)

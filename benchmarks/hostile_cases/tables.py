@@ -63,11 +63,6 @@ def normal(rng, n, d):
     return rng.standard_normal((n, d))
 
 
-def base(rng, n, d, share):
-    """Fewer columns, of which X is made."""
-    return normal(rng, n, max(1, d // share))
-
-
 def collinear(rng, n, d):
     """Sums and differences of a few columns of small integers: exactly dependent."""
     few = rng.integers(-9, 10, (n, max(1, d // 3))).astype(float)
@@ -75,8 +70,8 @@ def collinear(rng, n, d):
 
 
 def near_collinear(rng, n, d):
-    X = base(rng, n, d, 3) @ normal(rng, max(1, d // 3), d)
-    return X + 10.0 ** rng.uniform(-16, -4) * normal(rng, n, d)
+    X = normal(rng, n, max(1, d // 3)) @ normal(rng, max(1, d // 3), d)
+    return X + 10.0 ** rng.uniform(-16, -4) * normal(rng, n, d), signal(rng, X)
 
 
 def constant_columns(rng, n, d):
@@ -143,7 +138,7 @@ SIGNALS = {
     "duplicates": lambda rng, n, d: normal(rng, n, d)[:, rng.integers(0, max(1, d // 2), d)],
     "negated": lambda rng, n, d: SIGNALS["duplicates"](rng, n, d) * rng.choice([-1.0, 1.0], d),
     "one_column": lambda rng, n, d: normal(rng, n, 1),
-    **{f.__name__: f for f in (collinear, near_collinear, constant_columns, low_rank, one_spike)},
+    **{f.__name__: f for f in (collinear, constant_columns, low_rank, one_spike)},
 }
 #: ... or X and y and, where they have it, whether scales are extreme.
 OTHERS = {
@@ -164,7 +159,8 @@ OTHERS = {
     "heavy_tails": lambda rng, n, d: (rng.standard_t(4, (n, d)), rng.standard_t(4, n)),
     "binary": lambda rng, n, d: (rng.random((n, d)) < rng.uniform(0.05, 0.6), rng.random(n) < 0.5),
     "counts": lambda rng, n, d: (rng.poisson(rng.uniform(0.05, 2.0), (n, d)), rng.poisson(2.0, n)),
-    **{f.__name__: f for f in (scaled_x, scaled_y, scaled_columns, far_means, far_twins, cauchy, exploding)},
+    **{f.__name__: f for f in (near_collinear, scaled_x, scaled_y, scaled_columns, far_means)},
+    **{f.__name__: f for f in (far_twins, cauchy, exploding)},
 }
 FAMILIES = [*SIGNALS, *OTHERS]
 
