@@ -221,21 +221,19 @@ def not_finite(name):
     raise ArithmeticError(f"the answer holds {name}")
 
 
-def text_table(folder, name="t.csv", sep=","):
-    heads, lines = rows()
-    text = "\n".join(sep.join(map(str, line)) for line in [heads, *lines]) + "\n"
-    (folder / name).write_text(text)
-    return folder / name
+def joined(lines):
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
 def csv(folder):
-    path = text_table(folder)
+    path, (heads, lines) = folder / "t.csv", rows()
+    path.write_text(joined([heads, *lines]))
     return Format(path, fitted(path, "--target", "y"))
 
 
 def csv_gz(folder):
     path = folder / "t.csv.gz"
-    path.write_bytes(gzip.compress(text_table(folder).read_bytes(), mtime=0))
+    path.write_bytes(gzip.compress(csv(folder).path.read_bytes(), mtime=0))
     return Format(path, fitted(path, "--target", "y"), sealed=True)
 
 
@@ -243,8 +241,7 @@ def arff(folder):
     heads, lines = rows()
     kinds = [f"@attribute {name} {'{Kiel,Bonn}' if name == 'town' else 'numeric'}" for name in heads]
     path = folder / "t.arff"
-    data = [",".join(map(str, line)) for line in lines]
-    path.write_text("\n".join(["@relation t", *kinds, "@data", *data, ""]))
+    path.write_text("\n".join(["@relation t", *kinds, "@data", joined(lines)]))
     return Format(path, fitted(path, "--target", "y"))
 
 
@@ -267,30 +264,23 @@ def xlsx(folder):
 
 
 def ods(folder):
-    heads, lines = rows()
-    space = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-        for name in ("office", "table", "text")
-    )
+    urn, path, (heads, lines) = "urn:oasis:names:tc:opendocument:xmlns", folder / "t.ods", rows()
+    space = " ".join(f'xmlns:{name}="{urn}:{name}:1.0"' for name in ("office", "table", "text"))
 
     def cell(value):
-        if isinstance(value, str):
-            return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
-        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+        kind = 'string"' if isinstance(value, str) else f'float" office:value="{value}"'
+        text = f"<text:p>{value}</text:p>" if isinstance(value, str) else ""
+        return f'<table:table-cell office:value-type="{kind}>{text}</table:table-cell>'
 
     body = "".join(
         f"<table:table-row>{''.join(map(cell, line))}</table:table-row>" for line in (heads, *lines)
     )
-    sheet = f'<table:table table:name="s">{body}</table:table>'
-    spreadsheet = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
-    manifest = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
-    path = folder / "t.ods"
+    for tag in ('table:table table:name="s"', "office:spreadsheet", "office:body"):
+        body = f"<{tag}>{body}</{tag.split()[0]}>"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {manifest}/>")
-        archive.writestr(
-            "content.xml", f"<office:document-content {space}>{spreadsheet}</office:document-content>"
-        )
+        archive.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{urn}:manifest:1.0"/>')
+        archive.writestr("content.xml", f"<office:document-content {space}>{body}</office:document-content>")
     return Format(path, fitted(path, "--target", "y"), sealed=True, unseal=zip_member("content"))
 
 
@@ -392,9 +382,7 @@ def model(folder, target, *options, schema=False):
         "band": np.digitize(level, np.quantile(level, [1 / 3, 2 / 3])),
     }
     path, table = folder / ("schema.json" if schema else "model.json"), folder / "t.csv"
-    table.write_text(
-        "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values())]) + "\n"
-    )
+    table.write_text(joined([columns, *zip(*columns.values())]))
     drop = [f"--drop={other}" for other in ("y", "count", "yes", "band") if other != target]
     out = ["--save-schema", path, "--out", folder / "other.json"] if schema else ["--out", path]
     program("fit", table, "--target", target, *drop, *options, *out, "--png", os.devnull)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from common import BALLAST, CORETYPE, PROCESSOR, THREADS, Mismatch, Race, best_times  # isort: skip  # before NumPy
 
 import argparse
-import multiprocessing
 import sys
 import warnings
 from collections.abc import Iterator
@@ -82,11 +81,6 @@ def run(problems: Iterator[Race], given: argparse.Namespace) -> int:
     return int(bool(wrong))
 
 
-def spin() -> None:
-    while True:
-        pass
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line and run one case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -98,13 +92,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=3, help="runs of each function, of which the best counts"
     )
-    parser.add_argument("--busy", action="store_true", help="beside two processes that do nothing but spin")
     parser.add_argument("--write", action="store_true", help="costs: write them into numerics/tuning.py")
     files = parser.add_argument_group("files")
     files.add_argument("--folder", default=".", help="where files of X are written (they are removed)")
     files.add_argument("--shape", type=int, nargs=2, default=(60_000, 25_000), metavar=("N", "D"))
     files.add_argument("--memory-limit", default="3GB")
-    files.add_argument("--machine", help="memory of the machine that each fit is given, such as 4.5GB")
     files.add_argument(
         "--exact-steps", type=int, default=6, help="steps of exact selection that are measured"
     )
@@ -119,18 +111,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not given.fit:
         print(f"{given.case}: {PROCESSOR}, OPENBLAS_CORETYPE {CORETYPE}, {THREADS} thread(s), ", end="")
         print(f"best of {given.repeats}, median of {given.seeds} seed(s), {BALLAST / 1e6:.0f} MB of ballast")
-    spinning = [multiprocessing.Process(target=spin, daemon=True) for _ in range(2 if given.busy else 0)]
-    for process in spinning:
-        process.start()
     warnings.simplefilter("ignore")  # of rivals that do not converge
-    try:
-        found = function(given)
-        return found if isinstance(found, int) else run(found, given)
-    finally:
-        for process in spinning:
-            process.kill()
+    found = function(given)
+    return found if isinstance(found, int) else run(found, given)
 
 
 if __name__ == "__main__":
-    multiprocessing.set_start_method("spawn")
     sys.exit(main())

@@ -17,6 +17,6 @@ CASES = {
     "files": ("OMP on .npy files of 80 MB: auto against exact and certified, bytes read", files.grid, 1),
     "large": ("OMP on a file larger than memory (12 GB): seconds, bytes, memory", files.large, 1),
     "first_use": ("a first answer in a new process, with and without compiled kernels", machine.first_use, 1),
-    "threads": ("default threads against one thread, every kind of fit (see --busy)", machine.threads, 1),
+    "threads": ("default threads against one thread, every kind of fit", machine.threads, 1),
     "costs": ("the constants of auto's cost model (see --write)", costs.costs, 1),
 }

@@ -3,8 +3,7 @@
 `large` writes Gaussian columns in C and F order and evicts the file from the page cache before every fit,
 which has a process of its own. Step-by-step exact selection reads X once per step: `--exact-steps` of them
 are measured. A machine with more memory than the file keeps it in its page cache from the second read on,
-whatever `--memory-limit` says; `--machine 4.5GB` (as root, on Linux with control groups) gives each fit so
-much memory, page cache included.
+whatever `--memory-limit` says; `systemd-run --scope -p MemoryMax=4.5G` before the command takes that away.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from common import Mismatch, Race, counted_fit, signal, sized
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, minimize
-from skpursuit.data.memory_budget import as_bytes
 
 K = 50
 
@@ -137,23 +135,6 @@ def one_fit(path, selector, noise, k, limit):
     print(json.dumps(told | {"peak": most[0], "atoms": atoms}))
 
 
-def run_apart(command, machine):
-    """One fit in a process of its own, which may have a part of the machine's memory."""
-    if machine is None:
-        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    root = Path("/sys/fs/cgroup")
-    old = (root / "memory").exists()  # control groups of version 1
-    group = (root / "memory" if old else root) / f"skpursuit-{os.getpid()}"
-    group.mkdir()
-    try:
-        limit = "memory.limit_in_bytes" if old else "memory.max"
-        (group / limit).write_text(str(as_bytes("machine", machine)))
-        joined = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command]
-        return run_apart(joined, None)
-    finally:
-        group.rmdir()
-
-
 def large(o):
     """Exact, gram and certified selection on a signal of 50 atoms, and on one of 30 and noise."""
     if o.fit:
@@ -174,7 +155,7 @@ def large(o):
             for selector, target, k in fits:
                 command = [sys.executable, sys.argv[0], "large", f"--fit={selector},{target},{k}"]
                 command += [f"--folder={path}", f"--memory-limit={o.memory_limit}"]
-                told = run_apart(command, o.machine)
+                told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
                 exact = exact or told["seconds"]
                 times = f"{told['seconds']:10.1f} {exact / told['seconds']:8.1f}"
                 reads = (

@@ -63,7 +63,7 @@ def first_use(o):
 
 
 def threads(o):
-    """No fit may be much slower by default: a thread that waits for another costs on a busy machine."""
+    """No fit may be much slower by default: see it beside busy processes too."""
     for name in [name for name in gate.FITS if name.startswith("small/") or not o.quick]:
 
         def make(seed, name=name):

@@ -360,9 +360,9 @@ def followed(ref, path, by_gram):
         allowed = np.setdiff1d(np.arange(ref.d), support + dependent)
         if int(new[0]) in dependent:
             return []
-        found = judge_choice(ref, z - ref.b, new, allowed, 1, "absolute", slack, extra)
+        found = judge_choice(ref, z - ref.b, new, allowed, slack=slack, extra=extra, step=step)
         if found:
-            return [("choice", f"step {step}: {found[0]}")]
+            return found
         support.append(int(new[0]))
         span.add(ref.A[:, new[0]])
     return []
@@ -393,8 +393,7 @@ def coder(rng, table):
             # Products that are equal up to rounding count as equal, and the lowest index wins.
             extra = 64 * (n + 16) * EPS * ref.sizes * norm(ref.b)
             alive = np.flatnonzero(ref.sizes > 0)
-            found = judge_choice(ref, -ref.b, np.flatnonzero(code), alive, 1, "absolute", 0.0, extra)
-            wrong = wrong or [("choice", message) for message in found]
+            wrong = wrong or judge_choice(ref, -ref.b, np.flatnonzero(code), alive, extra=extra)
     return wrong
 
 

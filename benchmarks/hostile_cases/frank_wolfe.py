@@ -50,8 +50,7 @@ def frank_wolfe(rng, table):
         score = "signed" if kind is sk.Simplex else "absolute"
         chosen = result.history[0].selected[-1:]
         slack = 16 * EPS * radius * ref.sizes.max() if kind is sk.Simplex else 0.0
-        found = judge_choice(ref, ref.residual(z), chosen, np.arange(ref.d), 1, score, slack)
-        wrong += [("choice", f"step 0: {message}") for message in found]
+        wrong += judge_choice(ref, ref.residual(z), chosen, score=score, slack=slack, step=0)
     if solver.line_search != "open-loop":
         wrong += descends(ref, solver, result)
     elif solver.variant == "vanilla" and loss != "poisson":

@@ -297,8 +297,7 @@ def grasp(rng, table):
     if wrong or result.status.name == "DIVERGED":
         return wrong
     if kind is sk.GraSP and result.history and result.history[0].certificate == "exact":
-        found = judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, np.arange(ref.d), 2 * k)
-        wrong += [("choice", f"step 0: {message}") for message in found]
+        wrong += judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, None, 2 * k, step=0)
     penalty = ridge * float(ref.weights.sum())
     if refit and well_posed(ref, result):
         wrong += replays.stationary(ref, result.support, result.coef, penalty)

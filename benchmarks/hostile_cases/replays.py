@@ -73,8 +73,7 @@ def omp_squared(ref, result, solver, k):
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped + list(maybe - set(chosen)))
         if proven(record):
             r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, chosen, allowed, 1, score, slack, extra)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, chosen, allowed, 1, score, slack, extra, place)
         last = place == len(result.history) - 1
         useless = last and result.status.name == "OPTIMAL" and chosen not in kept
         if chosen and not useless:
@@ -209,8 +208,7 @@ def matching_pursuit(ref, result, solver):
         r = weighted_back(ref, z - ref.b)
         if proven(record):
             allowed = np.setdiff1d(np.arange(ref.d), sorted(dropped))
-            found = judge_choice(ref, r, record.selected[-1:], allowed, 1, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, record.selected[-1:], allowed, 1, score, slack, step=place)
             if wrong:
                 return wrong
         last = place == len(result.history) - 1
@@ -249,8 +247,7 @@ def cosamp(ref, result, solver, k, batch=False):
     for place, record in enumerate(result.history):
         if record.certificate == "exact":
             r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, record.selected, np.arange(ref.d), 2 * k, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, record.selected, None, 2 * k, score, slack, step=place)
             if wrong:
                 return wrong
         if place == len(result.history) - 1 and (stopped or result.status.name == "DIVERGED"):
@@ -355,8 +352,7 @@ def frank_wolfe(ref, result, solver):
         slack = 16 * (ref.rows + 16) * EPS * (place + 2) * (reach + norm(ref.b)) * smooth
         r = ref.residual(z)
         if record.certificate == "exact":
-            found = judge_choice(ref, r, record.selected[-1:], np.arange(ref.d), 1, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, record.selected[-1:], None, 1, score, slack, step=place)
             if wrong:
                 return wrong
         if place == len(result.history) - 1 and result.status.name in ("OPTIMAL", "CONVERGED", "STALLED"):
@@ -424,8 +420,7 @@ def general_choices(ref, result, solver, ridge):
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
         if proven(record):
             scale, chosen = slack / np.sqrt(ref.weights.min()), record.selected[-1:]
-            found = judge_choice(ref, ref.residual(z), chosen, allowed, 1, "absolute", scale)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, ref.residual(z), chosen, allowed, slack=scale, step=place)
             if wrong:
                 return wrong
         if not record.selected:
