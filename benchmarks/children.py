@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -43,3 +45,22 @@ def lines(child: subprocess.Popen, silence: float) -> Iterator[bytes]:
             return
         *whole, buffer = (buffer + chunk).split(b"\n")
         yield from whole
+
+
+class OutOfTime(BaseException):
+    """A case took too long."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """End what is done meanwhile after so many seconds of processor time."""
+
+    def late(*_: Any) -> None:
+        raise OutOfTime(f"no answer after {seconds:g} seconds")
+
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)

@@ -23,7 +23,6 @@ import json
 import os
 import re
 import resource
-import signal
 import sys
 import tempfile
 import time
@@ -38,9 +37,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from children import outcomes
+from children import OutOfTime, outcomes, time_limit
 
-SECONDS = 20.0  # for one case
+SECONDS = 20.0  # of processor time, for one case
 MEMORY = 6 * 2**30  # bytes of address space beyond what Python and its libraries take
 ROWS, WIDE = 40, 5
 #: Unseals the content of a file: returns a part of it, and what makes a whole file of a changed part.
@@ -454,9 +453,9 @@ def run_case(form, good, answer, seed):
     form.path.write_bytes(seal(damage(content, rng)))
     what = damage.__name__ + " inside" * inside
     try:
-        with time_limit():
+        with time_limit(SECONDS):
             found = form.read()
-    except Exception as error:
+    except (Exception, OutOfTime) as error:
         told = f"{type(error).__name__}: {' '.join(getattr(error, 'message', str(error)).split())}"
         place = traceback.extract_tb(error.__traceback__)[-1]
         fault = "" if is_sentence(error, form.path) else f"{told[:300]} [{place.filename}:{place.lineno}]"
@@ -490,20 +489,6 @@ def leaves(value):
             yield from leaves(part)
     elif isinstance(value, float):
         yield value
-
-
-@contextlib.contextmanager
-def time_limit():
-    def late(*_):
-        raise TimeoutError(f"no answer after {SECONDS:g} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def files_below(folder):

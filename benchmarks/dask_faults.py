@@ -25,13 +25,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import dask
 import dask.array as da
 import numpy as np
+from common import memory_of, peaks
 from distributed import Client
 
 from skpursuit import OMP, Checkpoint, as_design, minimize
@@ -208,31 +208,6 @@ def child(options) -> None:
     with Client(scheduler_file=str(path.with_name("scheduler.json"))):
         slow = lambda record: time.sleep(0.1)  # noqa: E731
         fit(make_x(10), make_y(10), checkpoint=Checkpoint(path, interval=0.0), callback=slow)
-
-
-def memory_of(pid: int, what: str) -> float:
-    """Memory of a process in MB, of a kind that the system knows."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(what):
-            return int(line.split()[1]) * 1024 / 1e6
-    return 0.0
-
-
-@contextmanager
-def peaks(pids: list[int], what: str) -> Iterator[list[float]]:
-    """The most memory that processes have meanwhile, in MB."""
-    tops, over = [0.0] * len(pids), threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.02):
-            tops[:] = [max(top, memory_of(pid, what)) for top, pid in zip(tops, pids)]
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield tops
-    finally:
-        over.set(), thread.join()
 
 
 def memory(options) -> None:

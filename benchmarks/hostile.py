@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 import sys
 import time
 import traceback
@@ -24,7 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from children import outcomes
+from children import OutOfTime, outcomes, time_limit
 from hostile_cases import faces, faults, files, frank_wolfe, programs, selections
 from hostile_cases.tables import FAMILIES, draw_table
 
@@ -54,11 +53,12 @@ def run_case(seed, family=None, program=None):
     drawn_family = str(rng.choice(list(FAMILIES)))
     table = draw_table(rng, family or drawn_family)
     try:
-        wrong = named[program](rng, table)
+        with time_limit(CASE_SECONDS):
+            wrong = named[program](rng, table)
         if table.notes.get("refuse"):
             wrong = [("accepted", f"{table.notes['refuse']} was accepted without a word")]
     except OutOfTime as late:
-        wrong = [("time", f"no answer after {CASE_SECONDS:g} seconds [{where(late)}]")]
+        wrong = [("time", f"{late} [{where(late)}]")]
     except Exception as error:
         wrong = judge_refusal(error, table)
     wrong = [(check, str(message)) for check, message in wrong]
@@ -85,23 +85,12 @@ def where(error):
     return ", ".join(f"{Path(f.filename).name}:{f.lineno}" for f in ours[-3:])
 
 
-class OutOfTime(BaseException):
-    """A case took too long."""
-
-
-def out_of_time(*_):
-    raise OutOfTime
-
-
 def work(first, last, family, program):
     """Run cases first, ..., last - 1, print one line of JSON for each, and say whether one failed."""
     failed = False
     warnings.simplefilter("error")
-    signal.signal(signal.SIGVTALRM, out_of_time)
     for seed in range(first, last):
-        signal.setitimer(signal.ITIMER_VIRTUAL, CASE_SECONDS)
         outcome = run_case(seed, family, program)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         print(json.dumps(outcome), flush=True)
         failed |= bool(outcome["wrong"])
     return int(failed)

@@ -14,12 +14,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
-from common import Mismatch, Race, counted_fit, signal, sized
+from common import Mismatch, Race, counted_fit, memory_of, peaks, signal, sized
 from threadpoolctl import threadpool_limits
 
 from skpursuit import OMP, minimize
@@ -71,35 +70,17 @@ def grid(o):
 
 def make_file(path, rows, columns, order):
     """Write a Gaussian matrix piece by piece, and beside it targets of 50 atoms, and of 30 and noise."""
-    rng = np.random.default_rng(0)
-    lines, length = (rows, columns) if order == "C" else (columns, rows)
-    chosen, coef = (
-        rng.choice(columns, K, replace=False),
-        rng.choice([-1.0, 1.0], K) * rng.uniform(1.0, 2.0, K),
-    )
-    signals = np.zeros((2, rows))
-    with open(path, "wb") as file:
-        header = {"descr": "<f8", "fortran_order": order == "F", "shape": (rows, columns)}
-        np.lib.format.write_array_header_2_0(file, header)
-        step = max(1, 2**24 // length)
-        for start in range(0, lines, step):
-            block = rng.standard_normal((min(step, lines - start), length), dtype=np.float32).astype(float)
-            block.tofile(file)
-            for which, count in enumerate((K, 30)):
-                some, weights = chosen[:count], coef[:count]
-                if order == "C":
-                    signals[which, start : start + len(block)] = block[:, some] @ weights
-                else:
-                    inside = (some >= start) & (some < start + len(block))
-                    signals[which] += weights[inside] @ block[some[inside] - start]
-    noise = rng.standard_normal(rows)
+    rng, f_order = np.random.default_rng(0), order == "F"
+    X = np.lib.format.open_memmap(path, "w+", float, (rows, columns), fortran_order=f_order)
+    lines = X.T if f_order else X
+    step = max(1, 2**24 // lines.shape[1])
+    for start in range(0, len(lines), step):
+        part = lines[start : start + step]
+        part[:] = rng.standard_normal(part.shape, dtype=np.float32)
+    chosen, coef = rng.choice(columns, K, replace=False), rng.choice([-1, 1], K) * rng.uniform(1.0, 2.0, K)
+    signals, noise = [X[:, chosen[:count]] @ coef[:count] for count in (K, 30)], rng.standard_normal(rows)
     np.save(f"{path}.targets.npy", [s + noise * np.linalg.norm(s) / np.sqrt(10 * rows) for s in signals])
-
-
-def anonymous():
-    """Anonymous memory of this process in bytes."""
-    with open("/proc/self/status") as lines:
-        return 1024 * int(next(line.split()[1] for line in lines if line.startswith("RssAnon")))
+    X.flush()
 
 
 def evict(path):
@@ -117,22 +98,14 @@ def one_fit(path, selector, noise, k, limit):
         minimize(np.asarray(small, order=order), target, OMP(n_nonzero_coefs=20), selector)
     y = np.load(f"{path}.targets.npy")[int(noise)]
     evict(path)
-    before, most, ended = anonymous(), [0], threading.Event()
-
-    def watch():
-        while not ended.wait(0.01):
-            most[0] = max(most[0], anonymous() - before)
-
-    threading.Thread(target=watch, daemon=True).start()
-    began = time.perf_counter()
-    with threadpool_limits(1):
+    before, began = memory_of(os.getpid(), "RssAnon"), time.perf_counter()
+    with threadpool_limits(1), peaks([os.getpid()], "RssAnon") as most:
         reads, true, result = counted_fit(path, y, k, limit, selector)
-    seconds = time.perf_counter() - began
-    ended.set()
+        seconds = time.perf_counter() - began
     size, step = os.path.getsize(path), float(np.median([record.seconds for record in result.history]))
     atoms = hashlib.sha256(result.support.tobytes()).hexdigest()[:8]
     told = {"seconds": seconds + (K - k) * step, "reads": reads / size, "rchar": true / size}
-    print(json.dumps(told | {"peak": most[0], "atoms": atoms}))
+    print(json.dumps(told | {"peak": most[0] - before, "atoms": atoms}))
 
 
 def large(o):
@@ -158,8 +131,6 @@ def large(o):
                 told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
                 exact = exact or told["seconds"]
                 times = f"{told['seconds']:10.1f} {exact / told['seconds']:8.1f}"
-                reads = (
-                    f"{told['reads']:6.3f} {told['rchar']:6.3f} {told['peak'] / 1e6:7.0f} MB  {told['atoms']}"
-                )
+                reads = f"{told['reads']:6.3f} {told['rchar']:6.3f} {told['peak']:7.0f} MB  {told['atoms']}"
                 print(f"{order:5} {target:6} {selector:9} {times} {reads}", flush=True)
     return 0

@@ -1,4 +1,4 @@
-"""OMP by selector, auto on a grid of problems, swaps."""
+"""OMP by selector, and auto on a grid of problems."""
 
 from __future__ import annotations
 
@@ -7,29 +7,15 @@ from itertools import cycle
 
 import numpy as np
 import scipy.sparse as sp
-from common import (
-    ENTRIES,
-    Mismatch,
-    Race,
-    chain,
-    music,
-    rivals,
-    signal,
-    sized,
-    sklearn_omp,
-    spams_omp,
-    with_signal,  # fmt: skip
-)
+from common import ENTRIES, Mismatch, Race, music, rivals, signal, sized, spams_omp, with_signal
+from sklearn.linear_model import orthogonal_mp
 
 import skpursuit as sk
 from skpursuit import OMP, CoSaMP, FrankWolfe, Greedy, as_design, minimize
 
 N, D, K = 5000, 10_000, 50
 SELECTORS = {
-    **{
-        name: name
-        for name in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")
-    },
+    **{s: s for s in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")},
     "greedy 2%": Greedy(stop=sk.Stability(0.02)),
     "greedy 5%": Greedy(stop=sk.Stability(0.05)),
     "uniform": "uniform",
@@ -93,7 +79,7 @@ def certified_fits(make, k, more, seed):
     if more:
         F = np.asfortranarray(X)
         fits["certified, F order"] = lambda: minimize(F, y, OMP(k), "certified")
-        fits |= rivals({"scikit-learn": sklearn_omp(X, y, k)})
+        fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
     return fits, None
 
 
@@ -156,8 +142,9 @@ def selectors(o):
         fits["k products X^T r"] = lambda: [
             X.T @ y for _ in range(k)
         ]  # floor of step-by-step exact selection
-        theirs = {"scikit-learn": sklearn_omp(X, y, k), "scikit-learn, F order": sklearn_omp(F, y, k)}
-        return fits | rivals(theirs | {"SPAMS, F order": spams_omp(F, y, k)}), X
+        fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
+        fits["scikit-learn, F order"] = lambda: orthogonal_mp(F, y, n_nonzero_coefs=k)
+        return fits | rivals({"SPAMS, F order": spams_omp(F, y, k)}), X
 
     yield Race("fresh", fresh, ("exact",), reading)
     yield Race("prepared", partial(prepared_fits, make, OMP(k), names), ("exact",), reading)
@@ -223,36 +210,3 @@ def auto(o):
     for name, *problem in GRID:
         if not o.quick or name in ("omp 50x80 k=5", "fw logistic 500x1000 100 steps"):
             yield Race(name, partial(fits, *problem), ("exact", "gram", "certified"))
-
-
-# -- swaps ------------------------------------------------------------------------------------------------
-
-
-def swaps(o):
-    """F of the support, and the objective over that of least squares on the true support."""
-    (n, d), k = sized(o.quick, 500, 1000), 5 if o.quick else 20
-
-    def make(seed):
-        rng = np.random.default_rng(seed)
-        X = chain(rng, n, d, 0.95)
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
-        true = rng.choice(d, k, replace=False)
-        f = X[:, true] @ (rng.choice([-1, 1], k) * rng.uniform(0.5, 1.5, k))
-        y = f + rng.standard_normal(n) * np.sqrt(f.var() / 10)
-        y -= y.mean()
-
-        def abess():
-            from abess import LinearRegression
-
-            return lambda: np.flatnonzero(LinearRegression(support_size=k).fit(X, y).coef_)
-
-        plain, swapping = lambda: minimize(X, y, OMP(k)), lambda: minimize(X, y, OMP(k, swaps=True))
-        ours = {"OMP": lambda: plain().support, "OMP with swaps": lambda: swapping().support}
-        return ours | rivals({"abess": abess}), (X, y, true)
-
-    def figures(name, results, facts):
-        (X, y, true), support = facts, results[name]
-        objective = [np.linalg.lstsq(X[:, some], y, rcond=None)[1][0] for some in (support, true)]
-        return {"F": len(set(support) & set(true)) / k, "objective": objective[0] / objective[1]}
-
-    yield Race(f"AR(.95) {n} x {d}, k={k}", make, figures=figures)

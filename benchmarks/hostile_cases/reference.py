@@ -104,6 +104,10 @@ class Reference:
     def root(self):
         return np.sqrt(self.weights)
 
+    def rooted(self, values):
+        """Times the square roots of the weights: the r of X^T r from the residual of the weighted problem."""
+        return values * (self.root if values.ndim == 1 else self.root[:, None])
+
     @cached_property
     def A(self):
         """Rows times the square roots of their weights: least squares on A and b is the weighted problem."""
@@ -111,7 +115,7 @@ class Reference:
 
     @cached_property
     def b(self):
-        return self.y * (self.root if self.y.ndim == 1 else self.root[:, None])
+        return self.rooted(self.y)
 
     @cached_property
     def sizes(self):
@@ -147,13 +151,13 @@ def norm(x):
     return np.sqrt((np.asarray(x) ** 2).sum())
 
 
+def norm_rows(x):
+    return np.sqrt((x * x).sum(axis=1))
+
+
 # -- choices -----------------------------------------------------------------------------------------------
 
-SCORES = {
-    "absolute": np.abs,
-    "signed": lambda g: -g,
-    "group": lambda g: np.sqrt((g * g).sum(axis=1)),
-}
+SCORES = {"absolute": np.abs, "signed": lambda g: -g, "group": norm_rows}
 
 
 def judge_choice(ref, r, chosen, allowed=None, k=1, score="absolute", slack=0.0, extra=0.0, step=None):
@@ -175,7 +179,7 @@ def judge_choice(ref, r, chosen, allowed=None, k=1, score="absolute", slack=0.0,
         return []
     g = ref.gradient(r)
     error = ref.product_error(r)
-    error = np.sqrt((error**2).sum(axis=1)) if error.ndim == 2 else error
+    error = norm_rows(error) if error.ndim == 2 else error
     error = error + ref.spread_error(slack) + extra
     scores = SCORES[score](g)
     if score == "group":
