@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from common import ENTRIES
 
 from skpursuit.data.codes.coded_tile import CodedTile
 from skpursuit.kernels import code_products as products
@@ -19,10 +20,10 @@ Matrix = np.ndarray
 REAL = np.longdouble
 
 
-def near_copies(rng: np.random.Generator, n: int, d: int) -> Matrix:
-    X = rng.standard_normal((n, d))
-    X[:, 1::3] = X[:, ::3][:, : X[:, 1::3].shape[1]]
-    X[:, 2::3] = X[:, ::3][:, : X[:, 2::3].shape[1]] + 1e-7 * rng.standard_normal((n, X[:, 2::3].shape[1]))
+def copies(rng: np.random.Generator, n: int, d: int) -> Matrix:
+    """Threes of columns: the first two are equal, the last is nearly."""
+    X = rng.standard_normal((n, d))[:, np.arange(d) // 3 * 3]
+    X[:, 2::3] += 1e-7 * rng.standard_normal((n, len(range(2, d, 3))))
     return X
 
 
@@ -34,10 +35,9 @@ def outliers(rng: np.random.Generator, n: int, d: int) -> Matrix:
 
 FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Matrix]] = {
     "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
-    "t(4)": lambda rng, n, d: rng.standard_t(4, (n, d)),
-    "cauchy": lambda rng, n, d: rng.standard_cauchy((n, d)),
+    **{name: ENTRIES[name] for name in ("t(4)", "cauchy", "correlated")},
     "binary": lambda rng, n, d: (rng.random((n, d)) < rng.uniform(0.02, 0.5, d)).astype(float),
-    "near copies": near_copies,
+    "copies": copies,
     "offsets": lambda rng, n, d: rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 6, d),
     "drifts": lambda rng, n, d: rng.standard_normal((n, d)).cumsum(axis=0),
     "outliers": outliers,

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,50 @@ def best_times(
 def sized(quick: bool, *sizes: int) -> tuple[int, ...]:
     """The sizes, or small ones."""
     return tuple(max(40, size // 25) for size in sizes) if quick else sizes
+
+
+def memory_of(pid: int, what: str) -> float:
+    """Memory of a process in MB, of a kind that the system knows."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(what):
+            return int(line.split()[1]) * 1024 / 1e6
+    return 0.0
+
+
+@contextmanager
+def peaks(pids: list[int], what: str) -> Iterator[list[float]]:
+    """The most memory that processes have meanwhile, in MB, by their order."""
+    tops, over = [0.0] * len(pids), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            tops[:] = [max(top, memory_of(pid, what)) for top, pid in zip(tops, pids)]
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield tops
+    finally:
+        over.set(), thread.join()
+
+
+def rchar() -> int:
+    """Bytes that this process has read, as the system counts them."""
+    with open("/proc/self/io") as lines:
+        return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
+
+
+def counted_fit(
+    path: str | Path, y: np.ndarray, k: int, limit: str | int, selector: str, axis: int = 0
+) -> tuple[int, int, Any]:
+    """Bytes that OMP on a file reports, those that the system counted, and the result."""
+    from skpursuit import OMP, as_design, minimize
+
+    before = rchar()
+    design = as_design(path, memory_limit=limit, axis=axis)
+    opened = design.store.file_bytes
+    result = minimize(design, y, OMP(k), selector)
+    return opened + result.file_bytes, rchar() - before, result
 
 
 # -- data -------------------------------------------------------------------------------------------------
@@ -171,17 +217,6 @@ def rivals(makers: dict[str, Callable[[], Function]]) -> dict[str, Function]:
         except ImportError as error:
             print(f"  ({name} is left out: {error}; pip install --group bench)")
     return made
-
-
-def sklearn_omp(X: np.ndarray, y: np.ndarray, k: int) -> Callable[[], Function]:
-    """scikit-learn's orthogonal_mp."""
-
-    def make() -> Function:
-        from sklearn.linear_model import orthogonal_mp
-
-        return lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
-
-    return make
 
 
 def spams_omp(X: np.ndarray, Y: np.ndarray, k: int) -> Callable[[], Function]:

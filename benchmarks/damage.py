@@ -23,9 +23,6 @@ import json
 import os
 import re
 import resource
-import select
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,8 +37,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from children import OutOfTime, outcomes, time_limit
 
-SECONDS = 20.0  # for one case
+SECONDS = 20.0  # of processor time, for one case
 MEMORY = 6 * 2**30  # bytes of address space beyond what Python and its libraries take
 ROWS, WIDE = 40, 5
 #: Unseals the content of a file: returns a part of it, and what makes a whole file of a changed part.
@@ -222,21 +220,19 @@ def not_finite(name):
     raise ArithmeticError(f"the answer holds {name}")
 
 
-def text_table(folder, name="t.csv", sep=","):
-    heads, lines = rows()
-    text = "\n".join(sep.join(map(str, line)) for line in [heads, *lines]) + "\n"
-    (folder / name).write_text(text)
-    return folder / name
+def joined(lines):
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
 
 
 def csv(folder):
-    path = text_table(folder)
+    path, (heads, lines) = folder / "t.csv", rows()
+    path.write_text(joined([heads, *lines]))
     return Format(path, fitted(path, "--target", "y"))
 
 
 def csv_gz(folder):
     path = folder / "t.csv.gz"
-    path.write_bytes(gzip.compress(text_table(folder).read_bytes(), mtime=0))
+    path.write_bytes(gzip.compress(csv(folder).path.read_bytes(), mtime=0))
     return Format(path, fitted(path, "--target", "y"), sealed=True)
 
 
@@ -259,30 +255,23 @@ def xlsx(folder):
 
 
 def ods(folder):
-    heads, lines = rows()
-    space = " ".join(
-        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
-        for name in ("office", "table", "text")
-    )
+    urn, path, (heads, lines) = "urn:oasis:names:tc:opendocument:xmlns", folder / "t.ods", rows()
+    space = " ".join(f'xmlns:{name}="{urn}:{name}:1.0"' for name in ("office", "table", "text"))
 
     def cell(value):
-        if isinstance(value, str):
-            return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
-        return f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+        kind = 'string"' if isinstance(value, str) else f'float" office:value="{value}"'
+        text = f"<text:p>{value}</text:p>" if isinstance(value, str) else ""
+        return f'<table:table-cell office:value-type="{kind}>{text}</table:table-cell>'
 
     body = "".join(
         f"<table:table-row>{''.join(map(cell, line))}</table:table-row>" for line in (heads, *lines)
     )
-    sheet = f'<table:table table:name="s">{body}</table:table>'
-    spreadsheet = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
-    manifest = 'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"'
-    path = folder / "t.ods"
+    for tag in ('table:table table:name="s"', "office:spreadsheet", "office:body"):
+        body = f"<{tag}>{body}</{tag.split()[0]}>"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", f"<manifest:manifest {manifest}/>")
-        archive.writestr(
-            "content.xml", f"<office:document-content {space}>{spreadsheet}</office:document-content>"
-        )
+        archive.writestr("META-INF/manifest.xml", f'<m:manifest xmlns:m="{urn}:manifest:1.0"/>')
+        archive.writestr("content.xml", f"<office:document-content {space}>{body}</office:document-content>")
     return Format(path, fitted(path, "--target", "y"), sealed=True, unseal=zip_member("content"))
 
 
@@ -377,9 +366,7 @@ def model(folder, target, *options):
         "band": np.digitize(level, np.quantile(level, [1 / 3, 2 / 3])),
     }
     path, table = folder / "model.json", folder / "t.csv"
-    table.write_text(
-        "\n".join(",".join(map(str, line)) for line in [columns, *zip(*columns.values())]) + "\n"
-    )
+    table.write_text(joined([columns, *zip(*columns.values())]))
     drop = [f"--drop={other}" for other in ("y", "count", "yes", "band") if other != target]
     program("fit", table, "--target", target, *drop, *options, "--out", path)
     reads = ["predict", path, table]
@@ -449,9 +436,9 @@ def run_case(form, good, answer, seed):
     form.path.write_bytes(seal(damage(content, rng)))
     what = damage.__name__ + " inside" * inside
     try:
-        with time_limit():
+        with time_limit(SECONDS):
             found = form.read()
-    except Exception as error:
+    except (Exception, OutOfTime) as error:
         told = f"{type(error).__name__}: {' '.join(getattr(error, 'message', str(error)).split())}"
         place = traceback.extract_tb(error.__traceback__)[-1]
         fault = "" if is_sentence(error, form.path) else f"{told[:300]} [{place.filename}:{place.lineno}]"
@@ -487,20 +474,6 @@ def leaves(value):
         yield value
 
 
-@contextlib.contextmanager
-def time_limit():
-    def late(*_):
-        raise TimeoutError(f"no answer after {SECONDS:g} seconds")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def files_below(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -528,37 +501,7 @@ def work(name, cases):
         for case in cases:
             restore(Path(folder), files)
             told = run_case(form, files[form.path], answer, case)
-            print(json.dumps([case, *told]), flush=True)
-
-
-# -- all cases --------------------------------------------------------------------------------------------
-
-
-def run_all(name, first, count):
-    """Run cases in child processes; a child that dies or hangs is a fault, and the next goes on behind it."""
-    found, at = [], first
-    while at < first + count:
-        command = [sys.executable, __file__, name, "--work", f"{at}:{first + count}"]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        began = at
-        while at < first + count:
-            ready = select.select([child.stdout], [], [], 3 * SECONDS + 60 * (at == began))[0]
-            line = child.stdout.readline() if ready else b""
-            if not line:
-                break
-            found.append(json.loads(line)[1:])
-            at += 1
-            if found[-1][2]:
-                print(f"  case {at - 1}, {found[-1][0]}: {found[-1][2]}", flush=True)
-        child.kill()
-        words = child.communicate()[1].decode(errors="replace").strip().splitlines()[-1:]
-        if at < first + count:
-            if at == began and words and "Error" in words[0] and child.returncode == 1:
-                sys.exit(f"{name}: the good file cannot be read: {words[0]}")
-            found.append(["?", "died", f"exit code {child.returncode} {words}"])
-            print(f"  case {at}: {found[-1][2]}", flush=True)
-            at += 1
-    return found
+            print(json.dumps(told), flush=True)
 
 
 def main():
@@ -573,16 +516,21 @@ def main():
         lo, hi = map(int, (given.work or f"{given.case}:{given.case + 1}").split(":"))
         work(given.format, range(lo, hi))
         return 0
-    faults = 0
+    faults, first = 0, given.seed * 10**6
     for name in FORMATS if given.format == "all" else [given.format]:
-        began = time.monotonic()
-        found = run_all(name, given.seed * 10**6, given.cases)
-        counts = Counter(came for _, came, _ in found)
-        bad = sum(bool(fault) for *_, fault in found)
+        began, bad, counts = time.monotonic(), 0, Counter()
+        with tempfile.TemporaryDirectory() as folder:
+            FORMATS[name](Path(folder)).read()  # the good file can be read, or this ends here
+        command = [sys.executable, __file__, name]
+        for case, told, end in outcomes(command, first, first + given.cases, 60 + 3 * SECONDS):
+            what, came, fault = told or ("?", "died", end)
+            counts[came] += 1
+            if fault:
+                bad += 1
+                print(f"  case {case}, {what}: {fault}", flush=True)
         told = ", ".join(f"{counts[came]} {came}" for came in ("refused", "same", "other", "silent", "died"))
-        print(
-            f"{name}: {len(found)} cases, {told}; {bad} faults; {time.monotonic() - began:.0f} s", flush=True
-        )
+        seconds = time.monotonic() - began
+        print(f"{name}: {given.cases} cases, {told}; {bad} faults; {seconds:.0f} s", flush=True)
         faults += bad
     return int(faults > 0)
 

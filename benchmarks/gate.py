@@ -183,6 +183,13 @@ FITS = {
 }  # fmt: skip
 
 
+def made_fit(name):
+    """The fit of this name, set up."""
+    make, *given = FITS[name]
+    named = given.pop() if given and isinstance(given[-1], dict) else {}
+    return make(*given, **named)
+
+
 # -- the trees and their workers ---------------------------------------------------------------------------
 
 
@@ -219,9 +226,7 @@ def work(tree):
     name, fit, count = "", None, 1
     for asked in map(str.strip, sys.stdin):
         if asked != name:
-            name, (make, *given) = asked, FITS[asked]
-            named = given.pop() if given and isinstance(given[-1], dict) else {}
-            fit = make(*given, **named)
+            name, fit = asked, made_fit(asked)
             count = 1 + int(SAMPLE / timed(fit, 2))  # kernels are loaded by now
         print(timed(fit, count), flush=True)
     return 0

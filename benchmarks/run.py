@@ -12,8 +12,8 @@ from __future__ import annotations
 from common import BALLAST, CORETYPE, PROCESSOR, THREADS, Mismatch, Race, best_times  # isort: skip  # before NumPy
 
 import argparse
-import multiprocessing
 import sys
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -44,8 +44,7 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
     for name, ratio in median.items():
         least = problem.limits.get(name)
         known = figures.get(name) or [{}]
-        means = {key: np.mean([one[key] for one in known]) for key in known[0]}
-        told = ", ".join(f"{key} {mean:.4g}" for key, mean in means.items())
+        told = ", ".join(f"{key} {spread([one[key] for one in known])}" for key in known[0])
         if least and not quick:
             told += f"  (at least {least:.2f})"
             if ratio < least:
@@ -55,6 +54,12 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
             f"  {mark}{name:<33}{1e3 * np.median(seconds[name]):>10.2f} ms{ratio:>8.2f}x  {told}", flush=True
         )
     return median, wrong
+
+
+def spread(values: list[float]) -> str:
+    """Mean and standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{np.mean(values):.4g}" + (f" ± {error:.1g}" if error else "")
 
 
 def run(problems: Iterator[Race], given: argparse.Namespace) -> int:
@@ -76,11 +81,6 @@ def run(problems: Iterator[Race], given: argparse.Namespace) -> int:
     return int(bool(wrong))
 
 
-def spin() -> None:
-    while True:
-        pass
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Read the command line and run one case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -92,13 +92,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=3, help="runs of each function, of which the best counts"
     )
-    parser.add_argument("--busy", action="store_true", help="beside two processes that do nothing but spin")
     parser.add_argument("--write", action="store_true", help="costs: write them into numerics/tuning.py")
     files = parser.add_argument_group("files")
     files.add_argument("--folder", default=".", help="where files of X are written (they are removed)")
     files.add_argument("--shape", type=int, nargs=2, default=(60_000, 25_000), metavar=("N", "D"))
     files.add_argument("--memory-limit", default="3GB")
-    files.add_argument("--machine", help="memory of the machine that each fit is given, such as 4.5GB")
     files.add_argument(
         "--exact-steps", type=int, default=6, help="steps of exact selection that are measured"
     )
@@ -113,17 +111,10 @@ def main(arguments: list[str] | None = None) -> int:
     if not given.fit:
         print(f"{given.case}: {PROCESSOR}, OPENBLAS_CORETYPE {CORETYPE}, {THREADS} thread(s), ", end="")
         print(f"best of {given.repeats}, median of {given.seeds} seed(s), {BALLAST / 1e6:.0f} MB of ballast")
-    spinning = [multiprocessing.Process(target=spin, daemon=True) for _ in range(2 if given.busy else 0)]
-    for process in spinning:
-        process.start()
-    try:
-        found = function(given)
-        return found if isinstance(found, int) else run(found, given)
-    finally:
-        for process in spinning:
-            process.kill()
+    warnings.simplefilter("ignore")  # of rivals that do not converge
+    found = function(given)
+    return found if isinstance(found, int) else run(found, given)
 
 
 if __name__ == "__main__":
-    multiprocessing.set_start_method("spawn")
     sys.exit(main())

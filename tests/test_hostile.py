@@ -12,6 +12,7 @@ from skpursuit import OMP, Status, minimize
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import hostile
+from children import outcomes
 from hostile_cases import programs, replays
 from hostile_cases.reference import Reference
 from hostile_cases.tables import Table
@@ -26,20 +27,22 @@ def test_hostile_cases_agree_with_their_references(first):
 
 
 def test_a_wrong_answer_is_a_failure_with_a_command(monkeypatch, capsys):
-    monkeypatch.setattr(hostile, "outcomes", lambda *_: iter([{**GOOD, "wrong": [("fit", "far off")]}, GOOD]))
+    good = {"seed": 7, "family": "plain", "program": "omp", "call": "", "wrong": []}
+    found = [(7, good | {"wrong": [("fit", "far off")]}, ""), (8, good, "")]
+    monkeypatch.setattr(hostile, "outcomes", lambda *_: iter(found))
     assert hostile.main(["--cases", "2"]) == 1
     told = capsys.readouterr().out
     assert "2 cases, 1 failures" in told
     assert "--case 7" in told
 
 
-GOOD = {"seed": 7, "family": "plain", "program": "omp", "call": "", "wrong": []}
-
-
-def test_a_child_that_dies_is_one_failure(monkeypatch):
-    monkeypatch.setattr(hostile, "child_command", lambda *_: [sys.executable, "-c", "import os; os.abort()"])
-    outcomes = list(hostile.outcomes(3, 5, None, None))
-    assert [(o["seed"], o["wrong"][0][0]) for o in outcomes] == [(3, "crash"), (4, "crash")]
+@pytest.mark.parametrize(
+    ("code", "end"), [("import os; os.abort()", "exit code -6"), ("while True: pass", "hung")]
+)
+def test_a_child_that_dies_or_hangs_is_one_failure(code, end):
+    found = list(outcomes([sys.executable, "-c", code], 3, 5, 1.0))
+    assert [number for number, outcome, _ in found if outcome is None] == [3, 4]
+    assert all(end in told for *_, told in found)
 
 
 def positive_run(X, y):

@@ -1,11 +1,11 @@
-"""Codes of many signals over one dictionary, and dictionaries."""
+"""Codes of many signals over one dictionary."""
 
 from __future__ import annotations
 
 import numpy as np
 from common import Race, music, rivals, sized, spams_omp
 
-from skpursuit import DictionaryLearner, PursuitCoder
+from skpursuit import PursuitCoder
 
 
 def signals_of(kind, quick):
@@ -50,18 +50,3 @@ def coder(o):
             return {"supports other than scikit-learn's": ((ours != 0) != (theirs != 0)).any(axis=1).sum()}
 
         yield Race(f"{kind}, {np.dtype(dtype).name}", make, figures=figures, elapsed=True)
-
-
-def dictionary(o):
-    """The error of the first and of the last pass."""
-    pieces, atoms = music()[: 200 if o.quick else None], 40 if o.quick else 2048
-
-    def make(seed):
-        learner = DictionaryLearner(atoms, 10, max_iter=2 if o.quick else 10, random_state=seed)
-        return {"DictionaryLearner": lambda: learner.fit(pieces.astype(np.float32))}, None
-
-    def figures(name, results, _):
-        errors = np.sqrt(results[name].errors_)
-        return {"first error": errors[0], "last": errors[-1], "replaced": results[name].n_replaced_}
-
-    yield Race(f"{len(pieces)} pieces, {atoms} atoms", make, figures=figures)

@@ -8,8 +8,6 @@ what the name says), except where a ratio or seconds are meant.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +18,10 @@ from scipy.linalg.blas import daxpy
 from skpursuit import OMP, as_design, minimize
 from skpursuit.numerics import tuning
 
+from .machine import CALLS, first_answers
+
 FILE = Path(tuning.__file__)
 NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
-LOADING = (
-    "import numpy, time; from skpursuit import OMP, minimize; X = numpy.eye(64);"
-    "minimize(X, X[0], OMP(1), 'exact'); began = time.perf_counter();"
-    "minimize(X, X[0], OMP(1), 'certified'); print(time.perf_counter() - began)"
-)
 
 
 def written(text, costs):
@@ -96,9 +91,7 @@ def costs(o):
         function()
         return best_times({"it": lambda: [function() for _ in range(times)]}, o.repeats)[0]["it"] / times
 
-    command = [sys.executable, "-c", LOADING]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(1 + o.repeats)]
-    loading = {"LOAD_KERNELS": min(float(run.stdout) for run in runs)}
+    loading = {"LOAD_KERNELS": min(first_answers(CALLS["certified"], 1 + o.repeats))}
     measured = products(o.quick, seconds) | codes_of_x(o.quick, seconds) | steps(o.repeats) | loading
     for name, value in measured.items():
         present = getattr(tuning, name) if name.isupper() else getattr(tuning.COSTS, name)

@@ -3,8 +3,7 @@
 `large` writes Gaussian columns in C and F order and evicts the file from the page cache before every fit,
 which has a process of its own. Step-by-step exact selection reads X once per step: `--exact-steps` of them
 are measured. A machine with more memory than the file keeps it in its page cache from the second read on,
-whatever `--memory-limit` says; `--machine 4.5GB` (as root, on Linux with control groups) gives each fit so
-much memory, page cache included.
+whatever `--memory-limit` says; `systemd-run --scope -p MemoryMax=4.5G` before the command takes that away.
 """
 
 from __future__ import annotations
@@ -15,40 +14,19 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
-from common import Mismatch, Race, signal, sized
+from common import Mismatch, Race, counted_fit, memory_of, peaks, signal, sized
 from threadpoolctl import threadpool_limits
 
-from skpursuit import OMP, as_design, minimize
-from skpursuit.data.memory_budget import as_bytes
+from skpursuit import OMP, minimize
 
 K = 50
 
 
-def status(field, path="/proc/self/status", unit=1024):
-    """A number of the system about this process, in bytes."""
-    with open(path) as lines:
-        return unit * int(next(line.split()[1] for line in lines if line.startswith(field)))
-
-
-def rchar():
-    return status("rchar", "/proc/self/io", 1)
-
-
 # -- small files: bytes and seconds of every selector -----------------------------------------------------
-
-
-def fit_and_count(path, y, limit, selector, k=10):
-    """Bytes that the library reports, those that the system counted, and the result."""
-    before = rchar()
-    design = as_design(path, memory_limit=limit)
-    opened = design.store.file_bytes
-    result = minimize(design, y, OMP(n_nonzero_coefs=k), selector)
-    return opened + result.file_bytes, rchar() - before, result
 
 
 def count_right(name, results, _):
@@ -75,7 +53,7 @@ def grid(o):
 
                 def make(seed, y=targets[name], limit=limit):
                     fits = {
-                        s: lambda s=s: fit_and_count(path, y, limit, s)
+                        s: lambda s=s: counted_fit(path, y, 10, limit, s)
                         for s in ("exact", "certified", "gram", "auto")
                     }
                     for fit in fits.values():
@@ -92,29 +70,17 @@ def grid(o):
 
 def make_file(path, rows, columns, order):
     """Write a Gaussian matrix piece by piece, and beside it targets of 50 atoms, and of 30 and noise."""
-    rng = np.random.default_rng(0)
-    lines, length = (rows, columns) if order == "C" else (columns, rows)
-    chosen, coef = (
-        rng.choice(columns, K, replace=False),
-        rng.choice([-1.0, 1.0], K) * rng.uniform(1.0, 2.0, K),
-    )
-    signals = np.zeros((2, rows))
-    with open(path, "wb") as file:
-        header = {"descr": "<f8", "fortran_order": order == "F", "shape": (rows, columns)}
-        np.lib.format.write_array_header_2_0(file, header)
-        step = max(1, 2**24 // length)
-        for start in range(0, lines, step):
-            block = rng.standard_normal((min(step, lines - start), length), dtype=np.float32).astype(float)
-            block.tofile(file)
-            for which, count in enumerate((K, 30)):
-                some, weights = chosen[:count], coef[:count]
-                if order == "C":
-                    signals[which, start : start + len(block)] = block[:, some] @ weights
-                else:
-                    inside = (some >= start) & (some < start + len(block))
-                    signals[which] += weights[inside] @ block[some[inside] - start]
-    noise = rng.standard_normal(rows)
+    rng, f_order = np.random.default_rng(0), order == "F"
+    X = np.lib.format.open_memmap(path, "w+", float, (rows, columns), fortran_order=f_order)
+    lines = X.T if f_order else X
+    step = max(1, 2**24 // lines.shape[1])
+    for start in range(0, len(lines), step):
+        part = lines[start : start + step]
+        part[:] = rng.standard_normal(part.shape, dtype=np.float32)
+    chosen, coef = rng.choice(columns, K, replace=False), rng.choice([-1, 1], K) * rng.uniform(1.0, 2.0, K)
+    signals, noise = [X[:, chosen[:count]] @ coef[:count] for count in (K, 30)], rng.standard_normal(rows)
     np.save(f"{path}.targets.npy", [s + noise * np.linalg.norm(s) / np.sqrt(10 * rows) for s in signals])
+    X.flush()
 
 
 def evict(path):
@@ -132,39 +98,14 @@ def one_fit(path, selector, noise, k, limit):
         minimize(np.asarray(small, order=order), target, OMP(n_nonzero_coefs=20), selector)
     y = np.load(f"{path}.targets.npy")[int(noise)]
     evict(path)
-    before, most, ended = status("RssAnon"), [0], threading.Event()
-
-    def watch():
-        while not ended.wait(0.01):
-            most[0] = max(most[0], status("RssAnon") - before)
-
-    threading.Thread(target=watch, daemon=True).start()
-    began = time.perf_counter()
-    with threadpool_limits(1):
-        reads, true, result = fit_and_count(path, y, limit, selector, k)
-    seconds = time.perf_counter() - began
-    ended.set()
+    before, began = memory_of(os.getpid(), "RssAnon"), time.perf_counter()
+    with threadpool_limits(1), peaks([os.getpid()], "RssAnon") as most:
+        reads, true, result = counted_fit(path, y, k, limit, selector)
+        seconds = time.perf_counter() - began
     size, step = os.path.getsize(path), float(np.median([record.seconds for record in result.history]))
     atoms = hashlib.sha256(result.support.tobytes()).hexdigest()[:8]
     told = {"seconds": seconds + (K - k) * step, "reads": reads / size, "rchar": true / size}
-    print(json.dumps(told | {"peak": most[0], "atoms": atoms}))
-
-
-def run_apart(command, machine):
-    """One fit in a process of its own, which may have a part of the machine's memory."""
-    if machine is None:
-        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    root = Path("/sys/fs/cgroup")
-    old = (root / "memory").exists()  # control groups of version 1
-    group = (root / "memory" if old else root) / f"skpursuit-{os.getpid()}"
-    group.mkdir()
-    try:
-        limit = "memory.limit_in_bytes" if old else "memory.max"
-        (group / limit).write_text(str(as_bytes("machine", machine)))
-        joined = ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *command]
-        return run_apart(joined, None)
-    finally:
-        group.rmdir()
+    print(json.dumps(told | {"peak": most[0] - before, "atoms": atoms}))
 
 
 def large(o):
@@ -187,11 +128,9 @@ def large(o):
             for selector, target, k in fits:
                 command = [sys.executable, sys.argv[0], "large", f"--fit={selector},{target},{k}"]
                 command += [f"--folder={path}", f"--memory-limit={o.memory_limit}"]
-                told = run_apart(command, o.machine)
+                told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
                 exact = exact or told["seconds"]
                 times = f"{told['seconds']:10.1f} {exact / told['seconds']:8.1f}"
-                reads = (
-                    f"{told['reads']:6.3f} {told['rchar']:6.3f} {told['peak'] / 1e6:7.0f} MB  {told['atoms']}"
-                )
+                reads = f"{told['reads']:6.3f} {told['rchar']:6.3f} {told['peak']:7.0f} MB  {told['atoms']}"
                 print(f"{order:5} {target:6} {selector:9} {times} {reads}", flush=True)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -131,8 +130,5 @@ def text(o):
     for name, (X, y) in found.items():
         half = (y < (y.max() + 1) // 2).astype(int)
         for task, labels in ((f"{name}, two classes", half), (f"{name}, all classes", y)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # liblinear on its way to the right C
-                yield Race(
-                    task, partial(text_fits, X, labels, 5 if o.quick else 50), ("abess",), text_figures
-                )
+            fits = partial(text_fits, X, labels, 5 if o.quick else 50)
+            yield Race(task, fits, ("abess",), text_figures)

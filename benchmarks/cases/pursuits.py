@@ -1,4 +1,4 @@
-"""OMP, CoSaMP and Frank-Wolfe by selector."""
+"""OMP by selector, and auto on a grid of problems."""
 
 from __future__ import annotations
 
@@ -7,35 +7,19 @@ from itertools import cycle
 
 import numpy as np
 import scipy.sparse as sp
-from common import (
-    ENTRIES,
-    Mismatch,
-    Race,
-    chain,
-    music,
-    rivals,
-    signal,
-    sized,
-    sklearn_omp,
-    spams_omp,
-    with_signal,  # fmt: skip
-)
+from common import ENTRIES, Mismatch, Race, music, rivals, signal, sized, spams_omp, with_signal
+from sklearn.linear_model import orthogonal_mp
 
 import skpursuit as sk
 from skpursuit import OMP, CoSaMP, FrankWolfe, Greedy, as_design, minimize
 
 N, D, K = 5000, 10_000, 50
 SELECTORS = {
-    **{
-        name: name
-        for name in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")
-    },
+    **{s: s for s in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")},
     "greedy 2%": Greedy(stop=sk.Stability(0.02)),
     "greedy 5%": Greedy(stop=sk.Stability(0.05)),
     "uniform": "uniform",
     "importance": "importance",
-    "halving 0.1": sk.SuccessiveHalving(budget=0.1),
-    "greedy 15%": Greedy(stop=sk.Budget(0.15)),
 }
 
 
@@ -95,7 +79,7 @@ def certified_fits(make, k, more, seed):
     if more:
         F = np.asfortranarray(X)
         fits["certified, F order"] = lambda: minimize(F, y, OMP(k), "certified")
-        fits |= rivals({"scikit-learn": sklearn_omp(X, y, k)})
+        fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
     return fits, None
 
 
@@ -145,91 +129,25 @@ def reading(name, results, X):
     }
 
 
-def by_selector(o, solver, names, others):
-    """Fresh and prepared fits by these selectors; others(X, y) gives functions beside the fresh ones."""
-    make = partial(gaussian, *sized(o.quick, N, D), solver.n_nonzero_coefs, {})
+def selectors(o):
+    """Fresh fits beside others, and fits to prepared designs."""
+    k, names = (8 if o.quick else K), tuple(SELECTORS)
+    make = partial(gaussian, *sized(o.quick, N, D), k, {})
 
     def fresh(seed):
         X, y, _ = make(seed)
-        fits = {s: lambda s=s: minimize(X, y, solver, SELECTORS[s], random_state=0) for s in names}
-        return fits | others(X, y), X
+        F = np.asfortranarray(X)
+        fits = {s: lambda s=s: minimize(X, y, OMP(k), SELECTORS[s], random_state=0) for s in names}
+        fits["exact, F order"] = lambda: minimize(F, y, OMP(k), "exact")
+        fits["k products X^T r"] = lambda: [
+            X.T @ y for _ in range(k)
+        ]  # floor of step-by-step exact selection
+        fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
+        fits["scikit-learn, F order"] = lambda: orthogonal_mp(F, y, n_nonzero_coefs=k)
+        return fits | rivals({"SPAMS, F order": spams_omp(F, y, k)}), X
 
     yield Race("fresh", fresh, ("exact",), reading)
-    yield Race("prepared", partial(prepared_fits, make, solver, names), ("exact",), reading)
-
-
-def selectors(o):
-    k = 8 if o.quick else K
-
-    def others(X, y):
-        F = np.asfortranarray(X)
-        theirs = {"scikit-learn": sklearn_omp(X, y, k), "scikit-learn, F order": sklearn_omp(F, y, k)}
-        ours = {"exact, F order": lambda: minimize(F, y, OMP(k), "exact")}
-        floor = {"k products X^T r": lambda: [X.T @ y for _ in range(k)]}  # of step-by-step exact selection
-        return ours | floor | rivals(theirs | {"SPAMS, F order": spams_omp(F, y, k)})
-
-    return by_selector(o, OMP(k), tuple(SELECTORS)[:11], others)
-
-
-def cosamp(o):
-    k, iterations = (8 if o.quick else K), 4
-
-    def plain(X, y):
-        """CoSaMP as a careful NumPy user would write it."""
-        w, z = np.zeros(X.shape[1]), np.zeros(len(X))
-        for _ in range(iterations):
-            g = np.abs(X.T @ (z - y))
-            merged = np.union1d(np.argpartition(g, -2 * k)[-2 * k :], np.flatnonzero(w))
-            A = X[:, merged]
-            b = np.linalg.solve(A.T @ A, A.T @ y)
-            keep = np.argpartition(np.abs(b), -k)[-k:]
-            w = np.zeros(X.shape[1])
-            w[merged[keep]] = b[keep]
-            z = A[:, keep] @ b[keep]
-
-    names = ("exact", "halving", "halving 0.1", "greedy 15%", "certified")
-    return by_selector(o, CoSaMP(k, max_iter=iterations), names, lambda X, y: {"NumPy": lambda: plain(X, y)})
-
-
-def frank_wolfe(o):
-    """Vanilla by NumPy, exact and gram; then blended pairwise, until it has vanilla's objective."""
-    (n, d), steps = sized(o.quick, 2000, 4000), 100 if o.quick else 5000
-
-    def plain(X, y, radius):
-        coef, z = np.zeros(d), np.zeros(n)
-        for _ in range(steps):
-            r = z - y
-            g = X.T @ r
-            j = np.argmax(np.abs(g))
-            vertex = -radius * np.sign(g[j])
-            dz = vertex * X[:, j] - z
-            gamma = min(1.0, max(0.0, -(r @ dz) / (dz @ dz)))
-            coef *= 1 - gamma
-            coef[j] += gamma * vertex
-            z += gamma * dz
-        return coef
-
-    def make(seed):
-        X, y, w = signal(n, d, 10 if o.quick else K, seed)
-        ball = sk.L1Ball(float(np.abs(w).sum()))
-        solvers = [FrankWolfe(ball, steps, variant=variant) for variant in ("vanilla", "blended")]
-        goal = minimize(X, y, solvers[0], "gram").objective
-        reached = lambda record: record.objective <= goal  # noqa: E731
-        return {
-            "NumPy, BLAS gradient": lambda: plain(X, y, ball.radius),
-            "exact": lambda: minimize(X, y, solvers[0], "exact"),
-            "gram": lambda: minimize(X, y, solvers[0], "gram"),
-            "gram, blended": lambda: minimize(X, y, solvers[1], "gram", callback=reached),
-        }, X
-
-    def figures(name, results, X):
-        plain, result = results["NumPy, BLAS gradient"], results[name]
-        if result is plain:
-            return {}
-        far = np.abs(result.coef - plain).max()
-        return {"steps": result.n_iter, "X read": result.entries_read / X.size, "from NumPy's by": far}
-
-    yield Race(f"Frank-Wolfe {n} x {d}, {steps} steps", make, figures=figures)
+    yield Race("prepared", partial(prepared_fits, make, OMP(k), names), ("exact",), reading)
 
 
 # -- auto: a fixed grid over shapes, layouts, precisions, sparsity, targets, solvers and losses ------
@@ -292,36 +210,3 @@ def auto(o):
     for name, *problem in GRID:
         if not o.quick or name in ("omp 50x80 k=5", "fw logistic 500x1000 100 steps"):
             yield Race(name, partial(fits, *problem), ("exact", "gram", "certified"))
-
-
-# -- swaps ------------------------------------------------------------------------------------------------
-
-
-def swaps(o):
-    """F of the support, and the objective over that of least squares on the true support."""
-    (n, d), k = sized(o.quick, 500, 1000), 5 if o.quick else 20
-
-    def make(seed):
-        rng = np.random.default_rng(seed)
-        X = chain(rng, n, d, 0.95)
-        X = (X - X.mean(axis=0)) / X.std(axis=0)
-        true = rng.choice(d, k, replace=False)
-        f = X[:, true] @ (rng.choice([-1, 1], k) * rng.uniform(0.5, 1.5, k))
-        y = f + rng.standard_normal(n) * np.sqrt(f.var() / 10)
-        y -= y.mean()
-
-        def abess():
-            from abess import LinearRegression
-
-            return lambda: np.flatnonzero(LinearRegression(support_size=k).fit(X, y).coef_)
-
-        plain, swapping = lambda: minimize(X, y, OMP(k)), lambda: minimize(X, y, OMP(k, swaps=True))
-        ours = {"OMP": lambda: plain().support, "OMP with swaps": lambda: swapping().support}
-        return ours | rivals({"abess": abess}), (X, y, true)
-
-    def figures(name, results, facts):
-        (X, y, true), support = facts, results[name]
-        objective = [np.linalg.lstsq(X[:, some], y, rcond=None)[1][0] for some in (support, true)]
-        return {"F": len(set(support) & set(true)) / k, "objective": objective[0] / objective[1]}
-
-    yield Race(f"AR(.95) {n} x {d}, k={k}", make, figures=figures)

@@ -4,7 +4,7 @@
 in long double: losses, products, least squares, and the judgement of a choice of columns. `replays` follows a
 run step by step along the columns that it chose. `checks` has what every result must satisfy. `selections`,
 `programs`, `frank_wolfe` and `faces` (estimators, drop-in functions, coder) draw settings, run them and apply
-the checks; `refusals` has arguments that must be refused.
+the checks; `faults` and `files` have faults that were found once, and X in files.
 
 A reference is never a run of its own beside the library's: at a near tie both answers are right, and the two
 would part for ever. It follows the columns that the library chose and judges each choice by itself: it must

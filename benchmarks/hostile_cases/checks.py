@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .reference import EPS, LD, TINY, Reference, norm
+from .reference import EPS, LD, TINY, Reference, norm, norm_rows
 
 CERTIFICATES = {"none", "exact", "heuristic"}
 RANGE = LD(np.finfo(np.float64).max)
@@ -57,10 +57,6 @@ def coef_reach(ref, coef):
     return (ref.sizes * (np.abs(w) if w.ndim == 1 else norm_rows(w))).sum()
 
 
-def norm_rows(w):
-    return np.sqrt((w * w).sum(axis=1))
-
-
 def told_objective(ref: Reference, result, reach=0.0):
     """The objective is that of the returned coefficients.
 
@@ -73,7 +69,7 @@ def told_objective(ref: Reference, result, reach=0.0):
     if ref.loss == "squared":
         total = coef_reach(ref, result.coef) + norm(ref.b) + LD(reach) * norm(ref.root)
         off = coef_rounding(ref, result) + steps * total
-        size = norm(z * root_of(ref, z) - ref.b)
+        size = norm(ref.rooted(z) - ref.b)
         error = off * size + off * off
     else:
         moved = unit * rows + steps * (rows + LD(reach)) + steps * np.abs(z)
@@ -87,10 +83,6 @@ def told_objective(ref: Reference, result, reach=0.0):
     return [("objective", f"tells {result.objective!r}, its coefficients give {float(true)!r}")]
 
 
-def root_of(ref, like):
-    return ref.root if like.ndim == 1 else ref.root[:, None]
-
-
 def value_terms(ref, z):
     """Sizes of the terms whose sum a value is, where a loss cancels them (Poisson: up to an ulp of z)."""
     if ref.loss != "poisson":
@@ -98,10 +90,9 @@ def value_terms(ref, z):
     return (np.abs(ref.residual(z)) * np.abs(z)).sum()
 
 
-def never_worse(result):
-    """The objective of a descending solver never rises."""
-    told = [record.objective for record in result.history]
-    for before, after in pairwise(told):
-        if after > before * (1 + 1e-9) + 1e-300:
+def never_worse(result, unit=1e-9, scale=0.0, told=()):
+    """The objective of a descending solver never rises; `told` are objectives before the first step."""
+    for before, after in pairwise([*told, *(record.objective for record in result.history)]):
+        if after > before + unit * (abs(before) + scale) + 1e-300:
             return [("descent", f"the objective rises from {before!r} to {after!r}")]
     return []

@@ -11,13 +11,12 @@ from sklearn.model_selection import KFold
 import skpursuit as sk
 
 from . import checks, replays
-from .programs import GENERAL, draw_k, draw_labels, draw_targets
+from .programs import GENERAL, draw_k, draw_targets, prepared
 from .reference import EPS, LD, Reference, Span, judge_choice, norm
 from .selections import draw_selector, spell
-from .tables import ARRAYS, Table, draw_weights, hand_over, spoil_unweighted_rows
+from .tables import ARRAYS, Table, hand_over
 
 CLIPPED = "n_nonzero_coefs|max_nonzero_coefs"
-TAME = ("plain", "heavy_tails", "counts", "in_the_span")  # where scikit-learn's answer is the same
 
 
 def fit(table, estimator, y=None):
@@ -37,10 +36,12 @@ def spelled(estimator):
     return ", ".join(f"{name}={spell(value)!r}" for name, value in given if value not in (None, False))
 
 
-def prepared(rng, table):
-    draw_weights(rng, table)
-    spoil_unweighted_rows(rng, table)
-    hand_over(rng, table, ARRAYS)
+def drawn(rng, k, solvers, quadratic=True, max_iter=10):
+    """Parameters of an estimator that have a solver and a selector by chance."""
+    solver, selector = str(rng.choice(solvers)), draw_selector(rng, quadratic)[1]
+    k, max_iter = None if solver == "fw" else k, None if solver == "omp" else max_iter
+    given = {"solver": solver, "selector": selector, "n_nonzero_coefs": k, "max_iter": max_iter}
+    return given | {"fit_intercept": bool(rng.random() < 0.7), "random_state": 0}
 
 
 def predicts(table, model, coef, intercept):
@@ -94,22 +95,17 @@ def as_run(model, ref, coef):
 def regressor(rng, table):
     """PursuitRegressor with squared loss."""
     draw_targets(rng, table)
-    prepared(rng, table)
-    k, d = draw_k(rng, table), table.X.shape[1]
-    solver = str(rng.choice(["omp", "omp", "omp", "mp", "cosamp", "grasp", "fw"]))
-    if solver == "fw" and table.y.ndim == 2:
-        solver = "omp"
-    selector = draw_selector(rng)[1]
-    intercept, normalize = bool(rng.random() < 0.7), bool(rng.random() < 0.4)
-    model = sk.PursuitRegressor(
-        solver=solver, selector=selector, n_nonzero_coefs=None if solver == "fw" else k,
-        fit_intercept=intercept, scale="column" if normalize else "none",
-        shared_support=table.y.ndim == 2, max_iter=None if solver == "omp" else 20, random_state=0,
-    )  # fmt: skip
+    prepared(rng, table, sources=ARRAYS)
+    k, d, several = draw_k(rng, table), table.X.shape[1], table.y.ndim == 2
+    given = drawn(
+        rng, k, ["omp", "omp", "omp", "mp", "cosamp", "grasp", "omp" if several else "fw"], max_iter=20
+    )
+    solver, intercept, scaled = given["solver"], given["fit_intercept"], bool(rng.random() < 0.4)
+    model = sk.PursuitRegressor(scale="column" if scaled else "none", shared_support=several, **given)
     fit(table, model)
     coef = model.coef_ if table.y.ndim == 1 else np.asarray(model.coef_).T.reshape(d, -1)
     wrong = finite(model) + predicts(table, model.predict(table.given), model.coef_, model.intercept_)
-    ref = Reference(table).centred(intercept, normalize)
+    ref = Reference(table).centred(intercept, scaled)
     wrong = wrong or means_out(ref, model.coef_, model.intercept_)
     used = np.flatnonzero(coef.any(axis=1) if coef.ndim == 2 else coef)
     if solver != "fw" and not set(used.tolist()) <= set(np.asarray(model.support_).tolist()):
@@ -117,22 +113,16 @@ def regressor(rng, table):
     if solver != "fw" and len(used) > k:
         wrong.append(("sparsity", f"{len(used)} coefficients where {k} were allowed"))
     if solver == "omp" and not wrong and model.status_.name != "DIVERGED":
-        run = as_run(model, ref, coef)
-        wrong = replays.omp_squared(ref, run, sk.OMP(k), k)
+        wrong = replays.omp_squared(ref, as_run(model, ref, coef), sk.OMP(k), k)
     return wrong
 
 
 def general_regressor(rng, table):
     """PursuitRegressor with Huber and Poisson loss."""
     loss = str(rng.choice(GENERAL[1:]))
-    draw_labels(rng, table, loss)
-    prepared(rng, table)
-    k, solver = draw_k(rng, table), str(rng.choice(["omp", "mp", "grasp", "fw"]))
-    selector = draw_selector(rng, quadratic=False)[1]
-    model = sk.PursuitRegressor(
-        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=None if solver == "fw" else k,
-        random_state=0, fit_intercept=bool(rng.random() < 0.6), max_iter=None if solver == "omp" else 10,
-    )  # fmt: skip
+    prepared(rng, table, loss, ARRAYS)
+    given = drawn(rng, draw_k(rng, table), ["omp", "mp", "grasp", "fw"], quadratic=False)
+    solver, model = given["solver"], sk.PursuitRegressor(loss=loss, **given)
     fit(table, model)
     wrong = finite(model)
     found = model.predict(table.given)
@@ -158,21 +148,16 @@ def classifier(rng, table):
     labels = order * classes // len(y)
     names = np.array(["ant", "bee", "cat"]) if rng.random() < 0.5 else np.array([3, -1, 7])
     table.y = labels.astype(float)
-    prepared(rng, table)
+    prepared(rng, table, sources=ARRAYS)
     rows = slice(None) if table.weights is None else table.weights > 0
     if len(np.unique(labels[rows])) < 2:
         table.notes["refuse"] = "one class"
     loss = str(rng.choice(["logistic", "logistic", "squared", "huber"]))
-    selector = draw_selector(rng, quadratic=loss == "squared")[1]
-    solver = str(rng.choice(["omp", "omp", "mp", "grasp", "fw"]))
+    given = drawn(rng, draw_k(rng, table), ["omp", "omp", "mp", "grasp", "fw"], loss == "squared")
+    solver = given["solver"]
     multi = "ovr_shared" if rng.random() < 0.3 and solver != "fw" else "ovr"
     multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else multi
-    k = draw_k(rng, table)
-    model = sk.PursuitClassifier(
-        solver=solver, selector=selector, loss=loss, n_nonzero_coefs=None if solver == "fw" else k,
-        fit_intercept=bool(rng.random() < 0.7), multi_class=multi,
-        max_iter=None if solver == "omp" else 10, random_state=0,
-    )  # fmt: skip
+    model = sk.PursuitClassifier(loss=loss, multi_class=multi, **given)
     fit(table, model, names[labels])
     wrong = finite(model)
     if wrong:
@@ -192,30 +177,20 @@ def classifier(rng, table):
 
 def classified(table, model, labels):
     """The fit of a binary logistic model is stationary in its coefficients."""
-    y = np.where(labels == model.classes_[1], 1.0, -1.0)
-    X = np.column_stack([table.X, np.ones(len(y))])
-    ref = Reference(Table(X, y, weights=table.weights), "logistic")
     status = model.status_ if not isinstance(model.status_, list) else model.status_[0]
-    if not status.ok:
-        return []
-    coef = np.append(model.coef_[0].astype(float), model.intercept_[0])
     support = np.flatnonzero(model.coef_[0])
-    if replays.condition(ref.X[:, [*support, -1]]) > 1e5:
+    X = np.column_stack([table.X, np.ones(len(labels))])
+    y = np.where(labels == model.classes_[1], 1.0, -1.0)
+    ref = Reference(Table(X, y, weights=table.weights), "logistic")
+    if not status.ok or replays.condition(ref.X[:, [*support, -1]]) > 1e5:
         return []
-    z = ref.X @ coef.astype(LD)
-    r = ref.residual(z)
-    g = ref.X.T @ r + LD(0.03) * coef
-    unit = float(np.finfo(model.coef_.dtype).eps)
-    moved = (unit + 64 * EPS) * (np.abs(ref.X) @ np.abs(coef))
-    doubt = 4 * np.abs(ref.X).T @ (ref.curvature(z) * moved) + 1e-5 * ref.sizes * norm(ref.residual(ref.zero))
-    if len(support) and (np.abs(g) > doubt)[support].any():
-        return [("stationary", f"gradient {float(np.abs(g[support]).max()):.3g} is left in the fit")]
-    return []
+    coef = np.append(model.coef_[0], model.intercept_[0])
+    return replays.stationary(ref, support, coef, 0.03)
 
 
 def cross_validated(rng, table):
     """PursuitRegressorCV: the choice, the path and one score."""
-    prepared(rng, table)
+    prepared(rng, table, sources=ARRAYS)
     n = len(table.y)
     if n < 9:
         table.weights = None
@@ -250,7 +225,7 @@ def cross_validated(rng, table):
 
 def drop_in(rng, table):
     """OrthogonalMatchingPursuit and orthogonal_mp."""
-    prepared(rng, table)
+    prepared(rng, table, sources=ARRAYS)
     draw_targets(rng, table, 0.3)
     k = draw_k(rng, table)
     precompute = [True, False, "auto"][int(rng.integers(3))]
@@ -269,8 +244,6 @@ def drop_in(rng, table):
         one = Reference(Table(table.X, y, weights=table.weights)).centred(intercept)
         unit = float(np.finfo(table.given.dtype).eps)
         wrong = wrong or least_squares(one, coef, k, 0.0 if precompute is False else unit)
-    if table.family in TAME and table.source == "c_order" and table.weights is None and not wrong:
-        wrong += as_scikit_learn(table, model, k, intercept)
     return wrong
 
 
@@ -302,26 +275,6 @@ def least_squares(ref, coef, k, gram=0.0):
         size = float(norm(z - ref.b))
         return [("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}")]
     return []
-
-
-def as_scikit_learn(table, model, k, intercept):
-    from sklearn.linear_model import OrthogonalMatchingPursuit
-
-    rank = np.linalg.matrix_rank(table.X - table.X.mean(axis=0))
-    if k >= rank or table.y.ndim > 1:
-        return []
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
-        theirs = OrthogonalMatchingPursuit(n_nonzero_coefs=k, fit_intercept=intercept).fit(table.X, table.y)
-    z, mine = theirs.predict(table.X), model.predict(table.X)
-    left = norm(table.y - mine)
-    if left <= 1e-6 * norm(table.y) or np.allclose(z, mine, atol=1e-6 * np.abs(table.y).max()):
-        return []
-    if set(np.flatnonzero(theirs.coef_)) == set(np.flatnonzero(model.coef_)):
-        return [("scikit-learn", "other coefficients on the same support")]
-    if table.family == "counts":  # ties
-        return []
-    return [("scikit-learn", f"{np.flatnonzero(theirs.coef_)} there, {np.flatnonzero(model.coef_)} here")]
 
 
 def path_functions(rng, table):
@@ -370,9 +323,9 @@ def followed(ref, path, by_gram):
         allowed = np.setdiff1d(np.arange(ref.d), support + dependent)
         if int(new[0]) in dependent:
             return []
-        found = judge_choice(ref, z - ref.b, new, allowed, 1, "absolute", slack, extra)
+        found = judge_choice(ref, z - ref.b, new, allowed, slack=slack, extra=extra, step=step)
         if found:
-            return [("choice", f"step {step}: {found[0]}")]
+            return found
         support.append(int(new[0]))
         span.add(ref.A[:, new[0]])
     return []
@@ -403,8 +356,7 @@ def coder(rng, table):
             # Products that are equal up to rounding count as equal, and the lowest index wins.
             extra = 64 * (n + 16) * EPS * ref.sizes * norm(ref.b)
             alive = np.flatnonzero(ref.sizes > 0)
-            found = judge_choice(ref, -ref.b, np.flatnonzero(code), alive, 1, "absolute", 0.0, extra)
-            wrong = wrong or [("choice", message) for message in found]
+            wrong = wrong or judge_choice(ref, -ref.b, np.flatnonzero(code), alive, extra=extra)
     return wrong
 
 

@@ -7,17 +7,12 @@ import tempfile
 import warnings
 
 import numpy as np
+from common import counted_fit
 
 import skpursuit as sk
 
 SELECTORS = ("exact", "certified", "gram", "auto")
 KINDS = ("C", "F", "pieces by rows", "pieces by columns", "Parquet")
-
-
-def read_by_the_process():
-    """Bytes that this process has read, as the system counts them."""
-    with open("/proc/self/io") as lines:
-        return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
 
 
 def written(rng, kind, X, folder):
@@ -40,15 +35,6 @@ def written(rng, kind, X, folder):
     return folder
 
 
-def fitted(path, axis, limit, y, k, selector):
-    """The result, bytes told, and bytes that the system counted."""
-    before = read_by_the_process()
-    design = sk.as_design(path, memory_limit=limit, axis=axis)
-    opened = design.store.file_bytes
-    result = sk.minimize(design, y, sk.OMP(k), selector)
-    return result, opened + result.file_bytes, read_by_the_process() - before
-
-
 def bytes_on_files(rng, table):
     """Fit X in files; the table that was drawn is not used, its X is too small to be read in parts."""
     if not os.path.exists("/proc/self/io"):
@@ -66,7 +52,7 @@ def bytes_on_files(rng, table):
         warnings.filterwarnings("ignore", message=".*row group")
         path = written(rng, kind, X, folder)
         for _ in range(2):  # where the first fit had kernels to load, the second counts
-            result, told, true = fitted(path, axis, limit, y, k, selector)
+            told, true, result = counted_fit(path, y, k, limit, selector, axis)
             if abs(told - true) <= 0.02 * true:
                 break
     wrong = [] if abs(told - true) <= 0.02 * true else [("bytes", f"{told} bytes told, {true} read")]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 import skpursuit as sk
 
-from . import replays
-from .programs import GENERAL, common, draw_labels, minimize, prepared
+from . import checks, replays
+from .programs import GENERAL, common, minimize, prepared
 from .reference import EPS, LD, SMOOTHNESS, Reference, judge_choice, norm
 from .selections import draw_selector
 
 
 def frank_wolfe(rng, table):
     loss = "squared" if rng.random() < 0.6 else str(rng.choice(GENERAL))
-    draw_labels(rng, table, loss)
-    prepared(rng, table)
+    prepared(rng, table, loss)
     ref = Reference(table, loss)
     top = ref.sizes.max(initial=0)
     natural = float(norm(ref.b) / top) if top > 0 else 1.0
@@ -50,10 +47,10 @@ def frank_wolfe(rng, table):
         score = "signed" if kind is sk.Simplex else "absolute"
         chosen = result.history[0].selected[-1:]
         slack = 16 * EPS * radius * ref.sizes.max() if kind is sk.Simplex else 0.0
-        found = judge_choice(ref, ref.residual(z), chosen, np.arange(ref.d), 1, score, slack)
-        wrong += [("choice", f"step 0: {message}") for message in found]
+        wrong += judge_choice(ref, ref.residual(z), chosen, score=score, slack=slack, step=0)
     if solver.line_search != "open-loop":
-        wrong += descends(ref, solver, result)
+        start = float(ref.objective(starting_point(ref, solver)))
+        wrong += checks.never_worse(result, 64 * EPS * (ref.rows + 64), scale_of(ref, solver), [start])
     elif solver.variant == "vanilla" and loss != "poisson":
         wrong += rate(ref, solver, result)
     return wrong
@@ -113,15 +110,6 @@ def frank_wolfe_status(ref, solver, result):
         return []
     if gap > limit * (1 + 1e-6) + 4 * doubt + ref.rows * np.finfo(float).tiny:
         return [("status", f"{name} with a duality gap of {float(gap):.3g}")]
-    return []
-
-
-def descends(ref, solver, result):
-    told = [float(ref.objective(starting_point(ref, solver)))] + [r.objective for r in result.history]
-    unit = 64 * EPS * (ref.rows + 64)
-    for before, after in pairwise(told):
-        if after > before + unit * (abs(before) + scale_of(ref, solver)):
-            return [("descent", f"the objective rises from {before!r} to {after!r}")]
     return []
 
 

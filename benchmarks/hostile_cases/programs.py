@@ -67,17 +67,33 @@ def minimize(table, solver, selector, loss="squared", **more):
     )
 
 
-def prepared(rng, table, sources=SOURCES):
-    """Weights, and X in some form."""
+def prepared(rng, table, loss="squared", sources=SOURCES):
+    """Targets of the loss, weights, and X in some form."""
+    if loss != "squared":
+        draw_labels(rng, table, loss)
     draw_weights(rng, table)
     spoil_unweighted_rows(rng, table)
     hand_over(rng, table, sources)
 
 
-def overflows(ref, extra=1.0):
+def drawn_loss(rng, table):
+    """A loss that is not squared, with a table that is prepared for it."""
+    loss = str(rng.choice(GENERAL))
+    prepared(rng, table, loss)
+    return loss
+
+
+def solved(rng, table, solver, loss="squared", reach=0.0, exact=0.7):
+    """A run with a selector that is drawn: the selector, the result, a reference, and what is wrong."""
+    _, selector, proven = draw_selector(rng, loss == "squared", exact)
+    result, ref = minimize(table, solver, selector, loss), Reference(table, loss)
+    k = getattr(solver, "n_nonzero_coefs", None)
+    return selector, result, ref, common(ref, result, k, proven, reach)
+
+
+def overflows(ref):
     """Whether squares of sums leave the range of float64: there a run that says it failed is right too."""
-    sizes = [ref.sizes.max(initial=0) * LD(extra), norm(ref.b)]
-    return any(size > 1e150 or 0 < size < 1e-150 for size in sizes)
+    return any(size > 1e150 or 0 < size < 1e-150 for size in (ref.sizes.max(initial=0), norm(ref.b)))
 
 
 def common(ref, result, k=None, proven=False, reach=0.0):
@@ -88,7 +104,13 @@ def common(ref, result, k=None, proven=False, reach=0.0):
     told = {record.certificate for record in result.history if record.selected}
     if proven and not told <= {"exact"}:
         wrong.append(("certificate", f"a proven selector says {sorted(told)}"))
+    reach = 4 * np.abs(ref.predict(result.coef)).max(initial=0) if reach is None else reach
     return wrong + checks.told_objective(ref, result, reach)
+
+
+def some_columns(rng, d, k):
+    """Up to k different columns."""
+    return tuple(int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False))
 
 
 def omp(rng, table):
@@ -103,20 +125,13 @@ def omp(rng, table):
     if rng.random() < 0.2:
         given["rtol"] = float(rng.choice([0.0, 1e-12, 1e-3, 0.5, 2.0]))
     if rng.random() < 0.2:
-        given["always_include"] = tuple(
-            int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False)
-        )
+        given["always_include"] = some_columns(rng, d, k)
     if rng.random() < 0.15 and table.y.ndim == 1:
         given["positive"] = True
     solver = sk.OMP(k, **given)
-    _, selector, proven = draw_selector(rng)
-    result = minimize(table, solver, selector)
-    ref = Reference(table)
-    wrong = common(ref, result, k, proven)
-    if wrong:
+    selector, result, ref, wrong = solved(rng, table, solver)
+    if wrong or (result.status.name == "DIVERGED" and overflows(ref)):
         return wrong
-    if result.status.name == "DIVERGED" and overflows(ref):
-        return []
     if result.status.name == "INCONSISTENT":
         return lost_its_way(ref, result)
     wrong = replays.omp_squared(ref, result, solver, k)
@@ -197,10 +212,7 @@ def matching_pursuit(rng, table):
     solver = sk.MatchingPursuit(k, max_iter=int(rng.choice([1, 5, 40])))
     if rng.random() < 0.2:
         solver = sk.MatchingPursuit(k, rtol=float(rng.choice([1e-3, 0.5])), max_iter=30)
-    _, selector, proven = draw_selector(rng)
-    result = minimize(table, solver, selector)
-    ref = Reference(table)
-    wrong = common(ref, result, k, proven, reach=2 * norm(ref.y))
+    selector, result, ref, wrong = solved(rng, table, solver, reach=2 * norm(table.y.astype(LD)))
     if result.status.name == "DIVERGED" and overflows(ref):
         return wrong
     wrong = wrong or replays.matching_pursuit(ref, result, solver)
@@ -213,10 +225,7 @@ def cosamp(rng, table):
     k = draw_k(rng, table)
     kind = rng.choice([sk.CoSaMP, sk.GraSP])
     solver = kind(k, max_iter=int(rng.choice([1, 3, 20])), refit=bool(rng.random() < 0.3))
-    _, selector, proven = draw_selector(rng, exact=0.8)
-    result = minimize(table, solver, selector)
-    ref = Reference(table)
-    wrong = common(ref, result, k, proven)
+    selector, result, ref, wrong = solved(rng, table, solver, exact=0.8)
     if overflows(ref) and result.status.name == "DIVERGED":
         return wrong
     wrong = wrong or replays.cosamp(ref, result, solver, k)
@@ -239,20 +248,13 @@ def moves_at_all(ref, result, ridge=0.0):
 
 def gradient_pursuit(rng, table):
     """OMP with other losses than squared."""
-    loss = str(rng.choice(GENERAL))
-    draw_labels(rng, table, loss)
-    prepared(rng, table)
+    loss = drawn_loss(rng, table)
     k, d = draw_k(rng, table), table.X.shape[1]
     ridge = float(rng.choice([0.0, 0.0, 1e-3, 1.0]))
-    forced = ()
-    if rng.random() < 0.15:
-        forced = tuple(int(j) for j in rng.choice(d, size=int(rng.integers(1, k + 1)), replace=False))
+    forced = some_columns(rng, d, k) if rng.random() < 0.15 else ()
     tol = float(rng.choice([1e-6, 1e-2])) if rng.random() < 0.2 else None
     solver = sk.OMP(k, tol=tol, ridge=ridge, always_include=forced)
-    _, selector, proven = draw_selector(rng, quadratic=False)
-    result = minimize(table, solver, selector, loss)
-    ref = Reference(table, loss)
-    wrong = common(ref, result, k, proven)
+    _, result, ref, wrong = solved(rng, table, solver, loss)
     if wrong or result.status.name == "DIVERGED":
         return wrong
     penalty = ridge * float(ref.weights.sum())
@@ -278,36 +280,24 @@ def general_status(ref, result, k):
 
 
 def general_matching_pursuit(rng, table):
-    loss = str(rng.choice(GENERAL))
-    draw_labels(rng, table, loss)
-    prepared(rng, table)
+    loss = drawn_loss(rng, table)
     solver = sk.MatchingPursuit(draw_k(rng, table), max_iter=int(rng.choice([3, 25])))
-    _, selector, proven = draw_selector(rng, quadratic=False)
-    result = minimize(table, solver, selector, loss)
-    ref = Reference(table, loss)
-    reach = np.abs(ref.predict(result.coef)).max(initial=0) * 4 if np.isfinite(result.coef).all() else 0.0
-    wrong = common(ref, result, solver.n_nonzero_coefs, proven, reach)
+    _, result, ref, wrong = solved(rng, table, solver, loss, reach=None)
     return wrong + checks.never_worse(result) + moves_at_all(ref, result)
 
 
 def grasp(rng, table):
     """GraSP and StoGradMP with other losses."""
-    loss = str(rng.choice(GENERAL))
-    draw_labels(rng, table, loss)
-    prepared(rng, table)
+    loss = drawn_loss(rng, table)
     k = draw_k(rng, table)
     ridge, refit = float(rng.choice([0.0, 1e-3, 1.0])), bool(rng.random() < 0.5)
     kind = rng.choice([sk.GraSP, sk.StoGradMP])
     solver = kind(k, max_iter=int(rng.choice([1, 4, 15])), refit=refit, ridge=ridge)
-    _, selector, proven = draw_selector(rng, quadratic=False)
-    result = minimize(table, solver, selector, loss)
-    ref = Reference(table, loss)
-    wrong = common(ref, result, k, proven)
+    _, result, ref, wrong = solved(rng, table, solver, loss)
     if wrong or result.status.name == "DIVERGED":
         return wrong
     if kind is sk.GraSP and result.history and result.history[0].certificate == "exact":
-        found = judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, np.arange(ref.d), 2 * k)
-        wrong += [("choice", f"step 0: {message}") for message in found]
+        wrong += judge_choice(ref, ref.residual(ref.zero), result.history[0].selected, None, 2 * k, step=0)
     penalty = ridge * float(ref.weights.sum())
     if refit and well_posed(ref, result):
         wrong += replays.stationary(ref, result.support, result.coef, penalty)
@@ -334,15 +324,8 @@ def stochastic(rng, table):
     result = minimize(table, solver, selector)
     ref = Reference(table)
     wrong = common(ref, result, k)
-    if (
-        not wrong
-        and isinstance(solver, sk.StoIHT)
-        and batch == n
-        and selector == "exact"
-        and not table.extreme
-    ):
-        wrong = replays.hard_thresholding(ref, result, solver, k)
-    return wrong
+    followed = isinstance(solver, sk.StoIHT) and batch == n and selector == "exact" and not table.extreme
+    return replays.hard_thresholding(ref, result, solver, k) if followed and not wrong else wrong
 
 
 PROGRAMS = {

@@ -104,6 +104,10 @@ class Reference:
     def root(self):
         return np.sqrt(self.weights)
 
+    def rooted(self, values):
+        """Times the square roots of the weights: the r of X^T r from the residual of the weighted problem."""
+        return values * (self.root if values.ndim == 1 else self.root[:, None])
+
     @cached_property
     def A(self):
         """Rows times the square roots of their weights: least squares on A and b is the weighted problem."""
@@ -111,7 +115,7 @@ class Reference:
 
     @cached_property
     def b(self):
-        return self.y * (self.root if self.y.ndim == 1 else self.root[:, None])
+        return self.rooted(self.y)
 
     @cached_property
     def sizes(self):
@@ -147,34 +151,35 @@ def norm(x):
     return np.sqrt((np.asarray(x) ** 2).sum())
 
 
+def norm_rows(x):
+    return np.sqrt((x * x).sum(axis=1))
+
+
 # -- choices -----------------------------------------------------------------------------------------------
 
-SCORES = {
-    "absolute": np.abs,
-    "signed": lambda g: -g,
-    "group": lambda g: np.sqrt((g * g).sum(axis=1)),
-}
+SCORES = {"absolute": np.abs, "signed": lambda g: -g, "group": norm_rows}
 
 
-def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extra=0.0):
-    """What is wrong with calling `chosen` the k best entries of X^T r among `allowed`.
+def judge_choice(ref, r, chosen, allowed=None, k=1, score="absolute", slack=0.0, extra=0.0, step=None):
+    """What is wrong with calling `chosen` the k best entries of X^T r among `allowed`, as (check, message).
 
     `slack` is an error of the residual, as a norm of weighted predictions, `extra` one of the entries.
     Entries that are closer than the rounding of a float64 product may come in any order, except those of
     equal columns: the lowest comes first. Where all numbers are small integers no product is rounded, and
     every tie goes to the lowest index.
     """
-    chosen, allowed = [int(j) for j in chosen], np.asarray(allowed, dtype=int)
+    allowed = np.arange(ref.d) if allowed is None else np.asarray(allowed, dtype=int)
+    chosen, at = [int(j) for j in chosen], "" if step is None else f"step {step}: "
     if len(set(chosen)) < len(chosen) or not set(chosen) <= set(allowed.tolist()):
-        return [f"chose {chosen}, repeated or not allowed"]
+        return [("choice", f"{at}chose {chosen}, repeated or not allowed")]
     if len(chosen) != min(k, len(allowed)):
-        return [f"chose {len(chosen)} columns of {len(allowed)} where {k} were asked for"]
+        return [("choice", f"{at}chose {len(chosen)} columns of {len(allowed)} where {k} were asked for")]
     left = np.setdiff1d(allowed, chosen)
     if len(left) == 0:
         return []
     g = ref.gradient(r)
     error = ref.product_error(r)
-    error = np.sqrt((error**2).sum(axis=1)) if error.ndim == 2 else error
+    error = norm_rows(error) if error.ndim == 2 else error
     error = error + ref.spread_error(slack) + extra
     scores = SCORES[score](g)
     if score == "group":
@@ -183,13 +188,15 @@ def judge_choice(ref, r, chosen, allowed, k=1, score="absolute", slack=0.0, extr
     low, high = scores[chosen] + error[chosen], scores[left] - error[left]
     if low.min() < high.max():
         worst, better = chosen[int(np.argmin(low))], int(left[int(np.argmax(high))])
-        wrong.append(f"column {worst} scores {scores[worst]:.17g}, column {better} {scores[better]:.17g}")
+        told = f"column {worst} scores {scores[worst]:.17g}, column {better} {scores[better]:.17g}"
+        wrong.append(("choice", at + told))
     groups = ref.groups(score == "signed")
     if slack == 0 and all_integers(ref.X, r):
         groups = np.unique(scores.astype(float), return_inverse=True)[1]
     late = [(c, u) for c in chosen for u in left.tolist() if u < c and groups[u] == groups[c]]
     if late:
-        wrong.append(f"column {late[0][0]} was chosen before column {late[0][1]}, which ties with it")
+        told = f"column {late[0][0]} was chosen before column {late[0][1]}, which ties with it"
+        wrong.append(("choice", at + told))
     return wrong
 
 
@@ -274,28 +281,33 @@ def solve(H, g):
     return g
 
 
-def best_fit(ref, support, ridge=0.0, start=None, steps=60):
-    """Coefficients, predictions and objective (without penalty) of the best fit of any loss; one target."""
+def best_fit(ref, support, ridge=0.0, start=None, steps=200):
+    """Coefficients, predictions and objective (without penalty) of the best fit of any loss; one target.
+
+    Steps of Newton and, where Huber's loss is flat or kinked, of least squares with weights.
+    """
     A = ref.X[:, support]
     size = np.where((top := np.abs(A).max(axis=0, initial=0)) > 0, top, 1)
     A, penalty = A / size, LD(ridge) / size**2
     w = np.zeros(A.shape[1], LD) if start is None else np.asarray(start).astype(LD) * size
-    z = A @ w
-    f = ref.objective(z) + (penalty * w * w).sum() / 2
+
+    def penalised(w):
+        return ref.objective(A @ w) + (penalty * w * w).sum() / 2
+
+    f = penalised(w)
     for _ in range(steps):
-        g = A.T @ ref.residual(z) + penalty * w
-        H = (A.T * ref.curvature(z)) @ A + np.diag(penalty)
-        p, t = solve(H, g), LD(1)
-        promise = g @ p
-        if not promise > 1e-17 * f:
+        z = A @ w
+        r, before = ref.residual(z), f
+        g, bends = A.T @ r + penalty * w, [ref.curvature(z)]
+        if ref.loss == "huber":
+            bends.append(ref.weights / np.maximum(1, np.abs(z - ref.y) / HUBER_DELTA))
+        for bend in bends:
+            p, t = solve((A.T * bend) @ A + np.diag(penalty), g), LD(1)
+            while t > 1e-9 and (new := penalised(w - t * p)) > before - 1e-4 * t * (g @ p):
+                t /= 2
+            if new < f:
+                best, f = w - t * p, new
+        if not before - f > 1e-17 * before:
             break
-        for _ in range(60):
-            trial = A @ (w - t * p)
-            f_new = ref.objective(trial) + (penalty * (w - t * p) ** 2).sum() / 2
-            if f_new <= f - 1e-4 * t * promise:
-                break
-            t /= 2
-        else:
-            break
-        w, z, f = w - t * p, trial, f_new
-    return w / size, z, ref.objective(z)
+        w = best
+    return w / size, A @ w, ref.objective(A @ w)

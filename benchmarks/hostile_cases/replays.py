@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .checks import coef_reach, coef_rounding
-from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm
+from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm, norm_rows
 
 DOUBTFUL = 3e-4  # share below which normal equations may keep a later column instead
 GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
@@ -72,9 +72,8 @@ def omp_squared(ref, result, solver, k):
         chosen = record.selected[-1:]
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped + list(maybe - set(chosen)))
         if proven(record):
-            r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, chosen, allowed, 1, score, slack, extra)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            r = ref.rooted(z - ref.b)
+            wrong += judge_choice(ref, r, chosen, allowed, 1, score, slack, extra, place)
         last = place == len(result.history) - 1
         useless = last and result.status.name == "OPTIMAL" and chosen not in kept
         if chosen and not useless:
@@ -122,11 +121,6 @@ def cone_fit(A, b):
     units, target = np.ldexp(A, -powers).astype(float), np.ldexp(b, -power).astype(float)
     w, left = nnls(units, target, maxiter=100 * len(powers))
     return np.ldexp(w.astype(LD), power - powers), np.ldexp(LD(left), power)
-
-
-def weighted_back(ref, residual):
-    """The r of X^T r from the residual of the weighted problem."""
-    return residual * (ref.root if residual.ndim == 1 else ref.root[:, None])
 
 
 def fitted(ref, span, support, positive=False):
@@ -180,9 +174,9 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         # With coefficients of one sign a column that depends on the support may help all the same.
         gone = set() if score == "signed" else set(dropped)
         left = np.setdiff1d(np.arange(ref.d), [*result.support.tolist(), *gone])
-        back = weighted_back(ref, r)
+        back = ref.rooted(r)
         g, error = ref.gradient(back), ref.product_error(back)
-        g, error = (g, error) if g.ndim == 1 else (norm2(g), norm2(error))
+        g, error = (g, error) if g.ndim == 1 else (norm_rows(g), norm_rows(error))
         g = -g if score == "signed" else np.abs(g)
         # A gradient below the rounding of another column's is not seen: that column stays in front.
         unseen = error + ref.spread_error(slack) + 8 * EPS * ref.sizes * size
@@ -191,10 +185,6 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
             j = int(left[int(np.argmax(over))])
             return [("status", f"OPTIMAL, but column {j} has gradient {float(g[j]):.3g}")]
     return []
-
-
-def norm2(g):
-    return np.sqrt((g * g).sum(axis=1))
 
 
 def matching_pursuit(ref, result, solver):
@@ -206,11 +196,10 @@ def matching_pursuit(ref, result, solver):
     unit = 8 * (ref.rows + 16) * EPS
     for place, record in enumerate(result.history):
         slack = unit * (place + 4) * reach
-        r = weighted_back(ref, z - ref.b)
+        r = ref.rooted(z - ref.b)
         if proven(record):
             allowed = np.setdiff1d(np.arange(ref.d), sorted(dropped))
-            found = judge_choice(ref, r, record.selected[-1:], allowed, 1, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, record.selected[-1:], allowed, 1, score, slack, step=place)
             if wrong:
                 return wrong
         last = place == len(result.history) - 1
@@ -248,9 +237,8 @@ def cosamp(ref, result, solver, k, batch=False):
     stopped = result.status.name in ("STALLED", "CYCLING")
     for place, record in enumerate(result.history):
         if record.certificate == "exact":
-            r = weighted_back(ref, z - ref.b)
-            found = judge_choice(ref, r, record.selected, np.arange(ref.d), 2 * k, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            r = ref.rooted(z - ref.b)
+            wrong += judge_choice(ref, r, record.selected, None, 2 * k, score, slack, step=place)
             if wrong:
                 return wrong
         if place == len(result.history) - 1 and (stopped or result.status.name == "DIVERGED"):
@@ -299,7 +287,7 @@ def merged_fit(ref, merged, k, refit, score):
     z, v = span.fit(ref.b)
     w[kept] = v
     slack = span.rounding(ref.b, z, v) * 10 * LD(span.condition())
-    sizes = np.abs(w) if w.ndim == 1 else norm2(w)
+    sizes = np.abs(w) if w.ndim == 1 else norm_rows(w)
     doubt = np.where(ref.sizes > 0, slack * LD(span.condition()) / np.where(ref.sizes > 0, ref.sizes, 1), 0)
     order = np.lexsort((np.arange(ref.d), -sizes))
     chosen, left = order[:k], order[k:]
@@ -355,8 +343,7 @@ def frank_wolfe(ref, result, solver):
         slack = 16 * (ref.rows + 16) * EPS * (place + 2) * (reach + norm(ref.b)) * smooth
         r = ref.residual(z)
         if record.certificate == "exact":
-            found = judge_choice(ref, r, record.selected[-1:], np.arange(ref.d), 1, score, slack)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, r, record.selected[-1:], None, 1, score, slack, step=place)
             if wrong:
                 return wrong
         if place == len(result.history) - 1 and result.status.name in ("OPTIMAL", "CONVERGED", "STALLED"):
@@ -366,22 +353,11 @@ def frank_wolfe(ref, result, solver):
         if not simplex and abs(slope) <= ref.product_error(r)[j] + ref.spread_error(slack)[j]:
             return wrong  # the sign of the vertex is lost in rounding
         dz = (radius if simplex or slope <= 0 else -radius) * ref.X[:, j] - z
-        doubt = (
-            64
-            * (ref.rows + 16)
-            * EPS
-            * (place + 2)
-            * reach
-            * (norm(r) / low + smooth * (reach + norm(ref.b)))
-        )
-        if (
-            record.gap is not None
-            and abs(LD(record.gap) + r @ dz) > 1e-9 * abs(record.gap) + doubt + np.finfo(float).tiny
-        ):
-            return [
-                *wrong,
-                ("gap", f"step {place}: tells a gap of {record.gap!r}, it is {float(-(r @ dz))!r}"),
-            ]
+        least, unit = np.finfo(float).tiny, 64 * (ref.rows + 16) * EPS * (place + 2)
+        doubt = unit * reach * (norm(r) / low + smooth * (reach + norm(ref.b)))
+        true = -(r @ dz)
+        if record.gap is not None and abs(record.gap - true) > 1e-9 * abs(record.gap) + doubt + least:
+            return [*wrong, ("gap", f"step {place}: tells a gap of {record.gap!r}, it is {float(true)!r}")]
         if solver.line_search == "open-loop":
             gamma = min(LD(1), LD(2) / (place + 2))
         else:
@@ -424,8 +400,7 @@ def general_choices(ref, result, solver, ridge):
         allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
         if proven(record):
             scale, chosen = slack / np.sqrt(ref.weights.min()), record.selected[-1:]
-            found = judge_choice(ref, ref.residual(z), chosen, allowed, 1, "absolute", scale)
-            wrong += [("choice", f"step {place}: {message}") for message in found]
+            wrong += judge_choice(ref, ref.residual(z), chosen, allowed, slack=scale, step=place)
             if wrong:
                 return wrong
         if not record.selected:
@@ -444,12 +419,10 @@ def stationary(ref, support, coef, ridge=0.0):
     """No coefficient of a fit to the last digit can be moved alone to gain much; one target."""
     if len(support) == 0:
         return []
-    w = np.asarray(coef)[support].astype(LD)
-    X = ref.X[:, support]
-    z = X @ w
+    X, w, z = ref.X[:, support], np.asarray(coef)[support].astype(LD), ref.predict(coef)
     r = ref.residual(z)
     unit = float(np.finfo(np.asarray(coef).dtype).eps)
-    moved = (unit + 64 * EPS) * (np.abs(X) @ np.abs(w))
+    moved = (unit + 64 * EPS) * (np.abs(ref.X) @ np.abs(coef))
     turned = np.abs(ref.residual(z + moved) - ref.residual(z - moved))  # slopes of convex losses only rise
     doubt = 4 * np.abs(X).T @ turned + 64 * EPS * ref.rows * (np.abs(X).T @ np.abs(r))
     doubt += (unit + 64 * EPS) * ridge * np.abs(w)

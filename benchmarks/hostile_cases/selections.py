@@ -88,8 +88,7 @@ def select(rng, table):
     if len(allowed) and (answer.certificate == "exact" or proven):
         if answer.certificate != "exact":
             wrong.append(("certificate", f"a proven selector says {answer.certificate}"))
-        found = judge_choice(ref, r.astype(LD), answer.columns, allowed, k, score)
-        wrong += [("choice", message) for message in found]
+        wrong += judge_choice(ref, r.astype(LD), answer.columns, allowed, k, score)
     chosen = answer.columns.tolist()
     if len(set(chosen)) < len(chosen) or not set(chosen) <= set(allowed.tolist()):
         wrong.append(("support", f"chose {chosen}, repeated or excluded"))

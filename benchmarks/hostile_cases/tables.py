@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,99 +56,48 @@ def signal(rng, X, noise=None):
         return y + noise * (size if 0 < size < np.inf else 1.0) * rng.standard_normal(n)
 
 
-# -- families: functions of (rng, n, d) that return X, y and, where they have it, extreme ------------------
+# -- families ----------------------------------------------------------------------------------------------
 
 
-def plain(rng, n, d):
-    X = rng.standard_normal((n, d))
-    return X, signal(rng, X)
-
-
-def zero_columns(rng, n, d):
-    X = rng.standard_normal((n, d)) * (rng.random(d) < 0.5)
-    return X, rng.standard_normal(n)
-
-
-def all_zero(rng, n, d):
-    return np.zeros((n, d)), rng.standard_normal(n)
-
-
-def duplicates(rng, n, d):
-    X = rng.standard_normal((n, d))[:, rng.integers(0, max(1, d // 2), d)]
-    return X, signal(rng, X)
-
-
-def negated(rng, n, d):
-    X = rng.standard_normal((n, d))[:, rng.integers(0, max(1, d // 2), d)] * rng.choice([-1.0, 1.0], d)
-    return X, signal(rng, X)
+def normal(rng, n, d):
+    return rng.standard_normal((n, d))
 
 
 def collinear(rng, n, d):
     """Sums and differences of a few columns of small integers: exactly dependent."""
-    base = rng.integers(-9, 10, (n, max(1, d // 3))).astype(float)
-    X = base @ rng.integers(-1, 2, (base.shape[1], d))
-    return X, signal(rng, X)
+    few = rng.integers(-9, 10, (n, max(1, d // 3))).astype(float)
+    return few @ rng.integers(-1, 2, (few.shape[1], d))
 
 
 def near_collinear(rng, n, d):
-    base = rng.standard_normal((n, max(1, d // 3)))
-    X = base @ rng.standard_normal((base.shape[1], d))
-    return X + 10.0 ** rng.uniform(-16, -4) * rng.standard_normal((n, d)), signal(rng, X)
+    X = normal(rng, n, max(1, d // 3)) @ normal(rng, max(1, d // 3), d)
+    return X + 10.0 ** rng.uniform(-16, -4) * normal(rng, n, d), signal(rng, X)
 
 
 def constant_columns(rng, n, d):
-    X = rng.standard_normal((n, d))
+    X = normal(rng, n, d)
     X[:, rng.random(d) < 0.5] = rng.choice([1.0, 0.1, -3.0, 1e6 + 0.1])
-    return X, signal(rng, X)
-
-
-def constant_y(rng, n, d):
-    return rng.standard_normal((n, d)), np.full(n, rng.choice([1.0, 0.1, -7.0, 1e9, 1e-9]))
-
-
-def zero_y(rng, n, d):
-    return rng.standard_normal((n, d)), np.zeros(n)
-
-
-def ties(rng, n, d):
-    X = rng.integers(-1, 2, (n, d)).astype(float)
-    return X, rng.integers(-2, 3, n).astype(float)
-
-
-def orthogonal(rng, n, d):
-    size = max(n, d)
-    X = np.eye(size)[:n, :d][:, rng.permutation(d)] * rng.choice([1.0, 1.0, 3.0, 2.0**-30])
-    return X, rng.integers(-3, 4, n).astype(float)
+    return X
 
 
 def low_rank(rng, n, d):
     rank = int(rng.integers(1, max(2, min(n, d) // 2)))
-    X = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d))
-    return X, signal(rng, X)
+    return normal(rng, n, rank) @ normal(rng, rank, d)
 
 
-def in_the_span(rng, n, d):
-    X = rng.standard_normal((n, d))
-    return X, signal(rng, X, noise=0.0)
-
-
-def one_row(rng, n, d):
-    X = rng.standard_normal((1, d)) * rng.choice([1.0, 1.0, 0.0])
-    return X, rng.standard_normal(1)
-
-
-def one_column(rng, n, d):
-    X = rng.standard_normal((n, 1))
-    return X, signal(rng, X)
+def one_spike(rng, n, d):
+    X = normal(rng, n, d)
+    X[int(rng.integers(n))] *= 10.0 ** rng.uniform(3, 12)
+    return X
 
 
 def scaled_x(rng, n, d):
     power = int(rng.integers(-300, 300))
-    return np.ldexp(rng.standard_normal((n, d)), power), rng.standard_normal(n), abs(power) > 200
+    return np.ldexp(normal(rng, n, d), power), rng.standard_normal(n), abs(power) > 200
 
 
 def scaled_y(rng, n, d):
-    X, power = rng.standard_normal((n, d)), int(rng.integers(-300, 300))
+    X, power = normal(rng, n, d), int(rng.integers(-300, 300))
     return X, np.ldexp(signal(rng, X), power), abs(power) > 200
 
 
@@ -171,9 +121,10 @@ def far_twins(rng, n, d):
     return Z + 10.0 ** rng.uniform(0, 12, d) * rng.choice([-1.0, 1.0, 0.0], d), signal(rng, Z)
 
 
-def heavy_tails(rng, n, d):
-    X = rng.standard_t(4, (n, d))
-    return X, rng.standard_t(4, n)
+def exploding(rng, n, d):
+    """Predictions of a count that overflow exp, and separable classes."""
+    X = normal(rng, n, d) * rng.choice([10.0, 100.0, 1000.0])
+    return X, X[:, int(rng.integers(d))] + rng.choice([0.0, 1e5])
 
 
 def cauchy(rng, n, d):
@@ -181,132 +132,118 @@ def cauchy(rng, n, d):
     return X, X[:, 0] + rng.standard_cauchy(n)
 
 
-def binary(rng, n, d):
-    X = (rng.random((n, d)) < rng.uniform(0.05, 0.6)).astype(float)
-    return X, (rng.random(n) < 0.5).astype(float)
-
-
-def counts(rng, n, d):
-    X = rng.poisson(rng.uniform(0.05, 2.0), (n, d)).astype(float)
-    return X, rng.poisson(2.0, n).astype(float)
-
-
-def exploding(rng, n, d):
-    """Predictions of a count that overflow exp, and separable classes."""
-    X = rng.standard_normal((n, d)) * rng.choice([10.0, 100.0, 1000.0])
-    return X, X[:, int(rng.integers(d))] + rng.choice([0.0, 1e5])
-
-
-def one_spike(rng, n, d):
-    X = rng.standard_normal((n, d))
-    X[int(rng.integers(n))] *= 10.0 ** rng.uniform(3, 12)
-    return X, signal(rng, X)
-
-
-FAMILIES = {
-    f.__name__: f
-    for f in (
-        *(plain, zero_columns, all_zero, duplicates, negated, collinear, near_collinear),
-        *(constant_columns, constant_y, zero_y, ties, orthogonal, low_rank, in_the_span, one_row),
-        *(one_column, scaled_x, scaled_y, scaled_columns, far_means, far_twins, heavy_tails, cauchy, binary),
-        *(counts, exploding, one_spike),
-    )
+#: Functions of (rng, n, d) that return X, whose y is a signal ...
+SIGNALS = {
+    "plain": normal,
+    "duplicates": lambda rng, n, d: normal(rng, n, d)[:, rng.integers(0, max(1, d // 2), d)],
+    "negated": lambda rng, n, d: SIGNALS["duplicates"](rng, n, d) * rng.choice([-1.0, 1.0], d),
+    "one_column": lambda rng, n, d: normal(rng, n, 1),
+    **{f.__name__: f for f in (collinear, constant_columns, low_rank, one_spike)},
 }
+#: ... or X and y and, where they have it, whether scales are extreme.
+OTHERS = {
+    "zero_columns": lambda rng, n, d: (normal(rng, n, d) * (rng.random(d) < 0.5), rng.standard_normal(n)),
+    "all_zero": lambda rng, n, d: (np.zeros((n, d)), rng.standard_normal(n)),
+    "constant_y": lambda rng, n, d: (
+        normal(rng, n, d),
+        np.full(n, rng.choice([1.0, 0.1, -7.0, 1e9, 1e-9])),
+    ),
+    "zero_y": lambda rng, n, d: (normal(rng, n, d), np.zeros(n)),
+    "ties": lambda rng, n, d: (rng.integers(-1, 2, (n, d)).astype(float), rng.integers(-2, 3, n)),
+    "orthogonal": lambda rng, n, d: (
+        np.eye(max(n, d))[:n, :d][:, rng.permutation(d)] * rng.choice([1.0, 1.0, 3.0, 2.0**-30]),
+        rng.integers(-3, 4, n),
+    ),
+    "in_the_span": lambda rng, n, d: (X := normal(rng, n, d), signal(rng, X, noise=0.0)),
+    "one_row": lambda rng, n, d: (normal(rng, 1, d) * rng.choice([1.0, 1.0, 0.0]), rng.standard_normal(1)),
+    "heavy_tails": lambda rng, n, d: (rng.standard_t(4, (n, d)), rng.standard_t(4, n)),
+    "binary": lambda rng, n, d: (rng.random((n, d)) < rng.uniform(0.05, 0.6), rng.random(n) < 0.5),
+    "counts": lambda rng, n, d: (rng.poisson(rng.uniform(0.05, 2.0), (n, d)), rng.poisson(2.0, n)),
+    **{f.__name__: f for f in (near_collinear, scaled_x, scaled_y, scaled_columns, far_means)},
+    **{f.__name__: f for f in (far_twins, cauchy, exploding)},
+}
+FAMILIES = [*SIGNALS, *OTHERS]
 
 
 def draw_table(rng, family):
-    """X and y of a family, its y an array of float64."""
-    X, y, *extreme = FAMILIES[family](rng, *draw_shape(rng))
-    return Table(np.ascontiguousarray(X), np.asarray(y, float), family, extreme=bool(extreme and extreme[0]))
+    """X and y of a family, arrays of float64."""
+    shape = draw_shape(rng)
+    if family in SIGNALS:
+        X, extreme = SIGNALS[family](rng, *shape), ()
+        y = signal(rng, X)
+    else:
+        X, y, *extreme = OTHERS[family](rng, *shape)
+    return Table(np.ascontiguousarray(X, float), np.asarray(y, float), family, extreme=any(extreme))
 
 
-# -- sources: ways to hand X over; each sets `given`, and X where values change ----------------------------
+# -- sources: functions of rng and X that return it in the form in which it is handed over ------------------
 
 
-def c_order(rng, table):
-    table.given = table.X.copy()
+def strided(rng, X):
+    view = rng.standard_normal((2 * X.shape[0], 3 * X.shape[1]))[::2, ::3]
+    view[...] = X
+    return view[::-1][::-1] if rng.random() < 0.5 else view
 
 
-def f_order(rng, table):
-    table.given = np.asfortranarray(table.X)
+def read_only(rng, X):
+    given = X.copy()
+    given.flags.writeable = False
+    return given
 
 
-def strided(rng, table):
-    n, d = table.X.shape
-    wide = rng.standard_normal((2 * n, 3 * d))
-    view = wide[::2, ::3]
-    view[...] = table.X
-    table.given = view[::-1][::-1] if rng.random() < 0.5 else view
-
-
-def read_only(rng, table):
-    table.given = table.X.copy()
-    table.given.flags.writeable = False
-
-
-def float32(rng, table):
+def float32(rng, X):
     with np.errstate(all="ignore"):
-        given = table.X.astype(np.float32)
+        given = X.astype(np.float32)
     if not np.isfinite(given).all():  # beyond its range: the largest that fits
-        given = np.ldexp(table.X, -int(np.frexp(np.abs(table.X).max())[1])).astype(np.float32)
-    table.given, table.X = given, given.astype(np.float64)
-    if rng.random() < 0.5:
-        table.given = np.asfortranarray(given)
+        given = np.ldexp(X, -int(np.frexp(np.abs(X).max())[1])).astype(np.float32)
+    return np.asfortranarray(given) if rng.random() < 0.5 else given
 
 
-def csr(rng, table):
-    table.given = sp.csr_array(table.X)
-
-
-def csc(rng, table):
-    table.given = sp.csc_matrix(table.X)
-
-
-def csr32(rng, table):
-    float32(rng, table)
-    table.given = sp.csr_array(np.ascontiguousarray(table.given))
-
-
-def coo(rng, table):
+def coo(rng, X):
     """Each entry stored twice, as halves."""
-    whole = sp.coo_array(table.X / 2)
-    twice = [np.concatenate([part, part]) for part in (whole.data, whole.row, whole.col)]
-    given = sp.coo_array((twice[0], (twice[1], twice[2])), shape=table.X.shape)
-    table.given, table.X = given, given.toarray()
+    whole = sp.coo_array(X / 2)
+    data, row, col = (np.concatenate([part, part]) for part in (whole.data, whole.row, whole.col))
+    return sp.coo_array((data, (row, col)), shape=X.shape)
 
 
-def operator(rng, table):
-    X = table.X
-    table.given = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, dtype=float)
+def design(rng, X):
+    return skpursuit.as_design(X.copy(order=rng.choice(["C", "F"])))
 
 
-def design(rng, table):
-    """A design; `used_again` was used before by other runs."""
-    table.given = skpursuit.as_design(table.X.copy(order=rng.choice(["C", "F"])))
-
-
-def used_again(rng, table):
-    design(rng, table)
-    before = Table(table.X, table.y)
+def used_again(rng, X):
+    """A design that other runs have used."""
+    given = design(rng, X)
     for selector in rng.choice(["exact", "gram", "certified", "halving", "greedy", "quantized"], 2):
-        try:
-            y = np.nan_to_num(before.y) + rng.standard_normal(len(before.y))
-            skpursuit.minimize(table.given, y, skpursuit.OMP(1), str(selector), random_state=0)
-        except ValueError:  # the case itself will tell
-            pass
+        with contextlib.suppress(ValueError):  # the case itself will tell
+            y = rng.standard_normal(len(X))
+            skpursuit.minimize(given, y, skpursuit.OMP(1), str(selector), random_state=0)
+    return given
 
 
-DENSE = (c_order, f_order, strided, read_only, float32, design, used_again)
-SPARSE = (csr, csc, csr32, coo)
-SOURCES = {f.__name__: f for f in (*DENSE, *SPARSE, operator)}
-ARRAYS = {f.__name__: f for f in (c_order, f_order, strided, read_only, float32, *SPARSE)}
+ARRAYS = {
+    "c_order": lambda rng, X: X.copy(),
+    "f_order": lambda rng, X: np.asfortranarray(X),
+    "csr": lambda rng, X: sp.csr_array(X),
+    "csc": lambda rng, X: sp.csc_matrix(X),
+    "csr32": lambda rng, X: sp.csr_array(np.ascontiguousarray(float32(rng, X))),
+    **{f.__name__: f for f in (strided, read_only, float32, coo)},
+}
+SOURCES = ARRAYS | {
+    "design": design,
+    "used_again": used_again,
+    "operator": lambda rng, X: LinearOperator(
+        X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, dtype=float
+    ),
+}
 
 
 def hand_over(rng, table, sources=SOURCES):
-    """Choose the form in which X is handed over."""
+    """Choose the form in which X is handed over, and take over what that changes of its values."""
     table.source = str(rng.choice(list(sources)))
-    sources[table.source](rng, table)
-    return table
+    table.given = sources[table.source](rng, table.X)
+    if table.source in ("float32", "csr32", "coo"):
+        given = table.given.toarray() if sp.issparse(table.given) else table.given
+        table.X = given.astype(float)
 
 
 def draw_weights(rng, table):

@@ -34,6 +34,7 @@ def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
     ("X", "error", "words"),
     [
         (np.ones(3), ValueError, "two-dimensional"),
+        (np.ones((3, 2, 2)), ValueError, "two-dimensional"),
         (np.ones((0, 3)), ValueError, "empty"),
         (np.ones((3, 0)), ValueError, "empty"),
         (np.ones((2, 2), dtype=complex), TypeError, "complex"),

@@ -451,6 +451,7 @@ class TileStore:
         if not self.caches.finite:
             self.check_columns(self.survey(reads).sizes)
 
+    @np.errstate(invalid="ignore")  # casting a signalling NaN of float16
     def check_columns(self, sizes: Floats) -> None:
         """Refuse columns whose norms, or close bounds of them, are not finite or out of range."""
         bad = np.flatnonzero(~np.isfinite(sizes))

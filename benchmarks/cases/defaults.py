@@ -1,28 +1,23 @@
-"""Default models against L1 and abess: benchmarks/default_models.py PART [names ...] [--splits N] [--times].
+"""Default models against L1 and abess: the rows of docs/default_models.md.
 
-Parts: regression, classes, text, noise. Every split draws or divides the data anew; the seeds are others than
-those on which the constants of the defaults were chosen. L1 is LassoCV or LogisticRegressionCV (liblinear, 10
-values of C, by log loss) on standardised features (text: TF-IDF), abess its default. Each line is a row of
-docs/default_models.md: score, in brackets features, difference to the better rival with its standard error,
-F of the support where the truth is known, and time as a multiple of L1's. `--times` leaves out abess: run it
-on a quiet machine.
+Every split draws or divides the data anew; the seeds are others than those on which the constants of the
+defaults were chosen. L1 is LassoCV or LogisticRegressionCV (liblinear, 10 values of C, by log loss) on
+standardised features (text: TF-IDF), abess its default.
 """
 
-from common import DATA, chain  # isort: skip  # before NumPy
+from __future__ import annotations
 
-import argparse
-import time
-import warnings
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
+from common import DATA, Race, chain, rivals
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
 from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from threadpoolctl import threadpool_limits
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV
 
@@ -153,99 +148,66 @@ SETS = {
 }
 
 
-def overlap(coef, support):
-    """F of the columns with coefficients."""
-    if support is None or len(support) < 2:
-        return np.nan
-    found = np.flatnonzero(np.ravel(coef))
-    return 2 * len(np.intersect1d(found, support)) / (len(found) + len(support))
-
-
-def rivals(part, times):
-    """Names and makers of the models."""
+def fits(kind, draw, seed):
+    """The rivals on scaled features, ours on those that were given; and the test rows."""
+    A, a, T, t, support = draw(FIRST_SEED + seed)
+    scale = None if sp.issparse(A) else StandardScaler().fit(A)
+    scaled, ours = A if scale is None else scale.transform(A), PursuitRegressorCV()
     l1 = LassoCV(cv=5)
-    if part != "regression":
+    if kind != "regression":
         how = {"solver": "liblinear", "scoring": "neg_log_loss", "Cs": 10, "cv": 5}
         l1 = LogisticRegressionCV(l1_ratios=(1.0,), use_legacy_attributes=False, **how)
-    models = {"L1": l1, "ours": (PursuitRegressorCV if part == "regression" else PursuitClassifierCV)()}
-    if not times and part != "text":
+        ours = PursuitClassifierCV()
+
+    def abess():
         from abess import LinearRegression, LogisticRegression
 
-        models["abess"] = LinearRegression() if part == "regression" else LogisticRegression()
-    return models
+        model = LinearRegression() if kind == "regression" else LogisticRegression()
+        return lambda: model.fit(scaled, a)
+
+    found = {"L1": lambda: l1.fit(scaled, a), "ours": lambda: ours.fit(A, a)}
+    facts = kind, T, T if scale is None else scale.transform(T), t, support
+    return found | ({} if kind == "text" else rivals({"abess": abess})), facts
 
 
-def judged(part, model, T, t):
+def scores(model, kind, T, t):
     """R2, or accuracy and log loss."""
-    if part == "regression":
-        return [r2_score(t, np.ravel(model.predict(T)))]
+    if kind == "regression":
+        return {"R2": r2_score(t, np.ravel(model.predict(T)))}
     p = model.predict_proba(T)
     p = p[:, 1] if np.ndim(p) == 2 else np.ravel(p)
-    return [float(np.mean((p > 0.5) == t)), log_loss(t, np.clip(p, 1e-9, 1 - 1e-9))]
+    return {"accuracy": np.mean((p > 0.5) == t), "log loss": log_loss(t, np.clip(p, 1e-9, 1 - 1e-9))}
 
 
-def compare(part, name, splits, times):
-    found = {}
-    for seed in range(FIRST_SEED, FIRST_SEED + splits):
-        A, a, T, t, support = SETS[part][name](seed)
-        scale = None if sp.issparse(A) else StandardScaler().fit(A)
-        As, Ts = (A, T) if scale is None else (scale.transform(A), scale.transform(T))
-        for who, model in rivals(part, times).items():
-            own = who == "ours"
-            start = time.perf_counter()
-            model.fit(A if own else As, a)
-            took = time.perf_counter() - start
-            score = judged(part, model, T if own else Ts, t)
-            line = [*score, np.count_nonzero(model.coef_), overlap(model.coef_, support), took]
-            found.setdefault(who, []).append(line)
-    report(name, {who: np.array(lines) for who, lines in found.items()})
+def figures(name, results, facts):
+    """Scores, number of features, F of the support where the truth is known, and what ours has more."""
+    kind, T, scaled, t, support = facts
+    told = scores(results[name], kind, T if name == "ours" else scaled, t)
+    chosen = np.flatnonzero(np.ravel(results[name].coef_))
+    told["features"] = len(chosen)
+    if support is not None and len(support) > 1:
+        told["F"] = 2 * len(np.intersect1d(chosen, support)) / (len(chosen) + len(support))
+    if name == "ours":
+        for other in [other for other in results if other != "ours"]:
+            theirs = scores(results[other], kind, scaled, t)
+            told |= {f"{key} - {other}'s": told[key] - theirs[key] for key in theirs}
+    return told
 
 
-def report(name, found):
-    """One line of the table."""
-    kinds, ours = found["ours"].shape[1] - 3, found["ours"]
-    cells = [name]
-    for who in ("L1", "abess", "ours"):
-        if who in found:
-            mean = found[who].mean(axis=0)
-            scores = " / ".join(f"{x:.3f}" for x in mean[:kinds])
-            known = "" if np.isnan(mean[-2]) else f", F {mean[-2]:.2f}"
-            cells.append(f"{scores} ({mean[-3]:.0f}{known})")
-        else:
-            cells.append("")
-    gaps = []
-    for i, sign in list(enumerate((1, -1)))[:kinds]:
-        others = [other for who, other in found.items() if who != "ours"]
-        best = max(others, key=lambda other: sign * other[:, i].mean())
-        gap = ours[:, i] - best[:, i]
-        gaps.append(f"{gap.mean():+.3f} ± {gap.std() / np.sqrt(len(gap)):.3f}")
-    ratio = np.median(ours[:, -1] / found["L1"][:, -1])
-    print("| " + " | ".join([*cells, " / ".join(gaps), f"{ratio:.2f}"]) + " |", flush=True)
+def noise(n, d, seed):
+    rng = np.random.default_rng(FIRST_SEED + seed)
+    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
+    labels = rng.random(n) < 0.5
+    return {
+        "regression": lambda: PursuitRegressorCV().fit(X, y),
+        "classes": lambda: PursuitClassifierCV().fit(X, labels),
+    }, None
 
 
-def noise(runs):
-    """Share of the runs on pure noise that answer nothing."""
+def defaults(o):
+    for kind, sets in SETS.items():
+        for name, draw in sets.items():
+            yield Race(f"{kind}, {name}", partial(fits, kind, draw), ("L1",), figures)
     for n, d in NOISE:
-        none = np.zeros(2)
-        for seed in range(FIRST_SEED, FIRST_SEED + runs):
-            rng = np.random.default_rng(seed)
-            X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
-            models = PursuitRegressorCV().fit(X, y), PursuitClassifierCV().fit(X, rng.random(n) < 0.5)
-            none += [model.n_nonzero_coefs_ == 0 for model in models]
-        print(f"| {n} x {d} | {none[0] / runs:.0%} | {none[1] / runs:.0%} |", flush=True)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("part", choices=[*SETS, "noise"])
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--times", action="store_true")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    threadpool_limits(1)
-    if given.part == "noise":
-        noise(given.splits)
-    else:
-        for name in given.names or SETS[given.part]:
-            compare(given.part, name, given.splits, given.times)
+        nothing = lambda name, results, _: {"nothing": results[name].n_nonzero_coefs_ == 0}  # noqa: E731
+        yield Race(f"pure noise, {n} x {d}", partial(noise, n, d), figures=nothing)
