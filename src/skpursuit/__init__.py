@@ -14,6 +14,8 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOME = {
     "minimize": "loop.run",
     "as_design": "data",
+    "audit": "guarantees.audit",
+    "Audit": "problem.audit",
     "Result": "problem.state",
     "Status": "problem.state",
     "Checkpoint": "loop.checkpoint",

@@ -18,8 +18,10 @@ from skpursuit.estimators.omp_functions import orthogonal_mp_gram as orthogonal_
 from skpursuit.estimators.path_display import PathDisplay as PathDisplay
 from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
+from skpursuit.guarantees.audit import audit as audit
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
+from skpursuit.problem.audit import Audit as Audit
 from skpursuit.problem.constraint_sets import L1Ball as L1Ball
 from skpursuit.problem.constraint_sets import Simplex as Simplex
 from skpursuit.problem.losses import Gamma as Gamma

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.problem.audit import Audit
 
 if TYPE_CHECKING:
     from skpursuit.fit.gram_schmidt import QRFactor
@@ -160,6 +161,9 @@ class Result:
         Columns that were found to depend on the support, and were left out.
     selector : str
         The selector used, and for `auto` why.
+    audit : Audit, or None
+        How close each step came to the best one, where `minimize` was asked for it. What that read is in none
+        of the counts.
     """
 
     coef: Floats
@@ -175,6 +179,7 @@ class Result:
     selector: str
     stored_bytes: int = 0
     file_bytes: int = 0
+    audit: Audit | None = None
 
     def __repr__(self) -> str:
         files = f"\n  files        read {self.file_bytes:,} bytes" if self.file_bytes else ""
@@ -185,4 +190,5 @@ class Result:
             f"  selection    read {self.entries_read:,} entries, {self.bytes_read:,} bytes, "
             f"and {self.stored_bytes:,} bytes of stored products\n"
             f"  preparation  read {self.prepared_bytes:,} bytes once{files}"
+            + ("" if self.audit is None else f"\n  audit        {self.audit.sentence}")
         )

@@ -46,6 +46,7 @@ class Solver(ABC):
     max_iter: int | None
     n_nonzero_coefs: int | None = None
     ridge: float = 0.0
+    radius: float | None = None  # of the set that iterates stay in; `Record.gap` is relative to its vertices
     selects_many: ClassVar[bool] = False  # a query is for more than one column
     takes_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
     nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
