@@ -16,6 +16,8 @@ _HOME = {
     "as_design": "data",
     "audit": "guarantees.audit",
     "Audit": "problem.audit",
+    "certify": "guarantees.certify",
+    "Proof": "guarantees.certify",
     "Result": "problem.state",
     "Status": "problem.state",
     "Checkpoint": "loop.checkpoint",

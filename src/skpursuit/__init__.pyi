@@ -19,6 +19,8 @@ from skpursuit.estimators.path_display import PathDisplay as PathDisplay
 from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
 from skpursuit.guarantees.audit import audit as audit
+from skpursuit.guarantees.certify import Proof as Proof
+from skpursuit.guarantees.certify import certify as certify
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
 from skpursuit.problem.audit import Audit as Audit
