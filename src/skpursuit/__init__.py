@@ -15,7 +15,7 @@ _HOME = {
     "minimize": "loop.run",
     "as_design": "data",
     "audit": "guarantees.audit",
-    "Audit": "problem.audit",
+    "Audit": "problem.state",
     "certify": "guarantees.certify",
     "Proof": "guarantees.certify",
     "Result": "problem.state",

@@ -23,7 +23,6 @@ from skpursuit.guarantees.certify import Proof as Proof
 from skpursuit.guarantees.certify import certify as certify
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
-from skpursuit.problem.audit import Audit as Audit
 from skpursuit.problem.constraint_sets import L1Ball as L1Ball
 from skpursuit.problem.constraint_sets import Simplex as Simplex
 from skpursuit.problem.losses import Gamma as Gamma
@@ -35,6 +34,7 @@ from skpursuit.problem.losses import Poisson as Poisson
 from skpursuit.problem.losses import Quantile as Quantile
 from skpursuit.problem.losses import Squared as Squared
 from skpursuit.problem.losses import Tweedie as Tweedie
+from skpursuit.problem.state import Audit as Audit
 from skpursuit.problem.state import Result as Result
 from skpursuit.problem.state import Status as Status
 from skpursuit.selectors import Query as Query

@@ -6,6 +6,7 @@ change of one standard deviation does, where the fit knows the spreads.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any, NamedTuple
 
@@ -13,7 +14,9 @@ import numpy as np
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from skpursuit.guarantees.certify import Proof
 from skpursuit.numerics.arrays import Floats
+from skpursuit.problem.state import Audit
 
 MAX_FEATURES_SHOWN = 20  # features in a table
 
@@ -33,17 +36,19 @@ class SummaryMixin:
     coef_: Floats
     intercept_: Any
 
-    def summary(self, n_features: int = MAX_FEATURES_SHOWN) -> str:
+    def summary(self, n_features: int = MAX_FEATURES_SHOWN, guarantees: Iterable[Audit | Proof] = ()) -> str:
         """A small table of the model as text, the features with the largest effects first.
 
         Parameters
         ----------
         n_features : int
             Lines of the table.
+        guarantees : list of Audit or Proof
+            What `audit` and `certify` say about this model, a line for each.
         """
         check_is_fitted(self, "coef_")
         lines = _lines(self)
-        head = [type(self).__name__, *_facts(self)]
+        head = [type(self).__name__, *_facts(self), *(one.sentence for one in guarantees)]
         titles = ("feature", "coefficient", "standardised")
         body: list[tuple[str, ...]] = [titles if _knows_spreads(self) else titles[:2]]
         for line in lines[:n_features]:

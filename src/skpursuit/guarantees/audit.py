@@ -8,76 +8,43 @@ of X with them has the scores of all columns at all steps.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data import Design
+from skpursuit.data import Design, split_target
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton
-from skpursuit.guarantees.model_path import NOT_OF_THIS_DATA, ModelPath, read_path
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.problem.audit import Audit
-from skpursuit.problem.losses import Loss
-from skpursuit.problem.problem import Problem
-from skpursuit.problem.state import Record, State
+from skpursuit.parameters import check_flag, check_indices, check_nonnegative
+from skpursuit.problem.losses import Loss, as_loss
+from skpursuit.problem.problem import Problem, make_problem
+from skpursuit.problem.state import Audit, Record
+from skpursuit.problem.targets import check_targets_range, checked_targets
 from skpursuit.selectors.query import Query
 from skpursuit.selectors.top_k import resolve_top_k
 
 MAX_PENDING_BYTES = 2**28  # residuals and products of steps that wait for the pass over X
 SAME_OBJECTIVE = 1e-6  # of the objective of the zero model
+NOT_OF_THIS_DATA = (
+    "the path does not lead to its own objectives on this X and y: they are other data, or its solver is not "
+    "OMP, or it used weights or a ridge; have the run weigh itself: minimize(..., audit=True)"
+)
 
 
-class StepWeigher:
-    """Collects the questions of a run with the columns it took, and weighs many in one pass over X."""
+class ModelPath(NamedTuple):
+    """A problem, and columns in the order in which a pursuit took them; `forced` ones were there before.
 
-    def __init__(self, design: Design) -> None:
-        self.design = design.for_run()  # whose reads are not those of the run
-        self.pending: list[tuple[Query, int]] = []
-        self.weighed: list[tuple[int, int, float, int, float]] = []
+    `objectives` are those that a run recorded after each step, where it did.
+    """
 
-    def add(self, query: Query, column: int) -> None:
-        """One step: what was asked, and the column that was taken."""
-        self.pending.append((query, column))
-        n, d = self.design.shape
-        if len(self.pending) * 8 * (n + 3 * d) * (query.r.size // n) > MAX_PENDING_BYTES:
-            self._weigh()
-
-    def _weigh(self) -> None:
-        if not self.pending:
-            return
-        design, R = self.design, np.stack([query.r for query, _ in self.pending], axis=1)
-        flat = R.reshape(len(R), -1)
-        error = design.rounding(flat)
-        G = _by_step(design.product(flat), R.shape[1:])
-        errors = [None] * len(G) if error is None else _by_step(error, R.shape[1:])
-        for (query, taken), g, e in zip(self.pending, G, errors):
-            answer = resolve_top_k(design, query, Estimate(g, e))
-            best = int(answer.columns[0]) if len(answer.columns) else taken
-            pair, scores = np.array([taken, best]), query.scores(g)
-            in_doubt = answer.n_recomputed and best != taken
-            mine, most = query.score.of(design.dots(pair, query.r) if in_doubt else g[pair]).tolist()
-            rho = 1.0 if taken == best or mine == most else mine / most
-            rank = int(np.count_nonzero(scores > scores[taken])) if rho < 1.0 else 0
-            self.weighed.append((taken, best, rho, rank, most - mine if rho < 1.0 else 0.0))
-        self.pending = []
-
-    def audit(self, history: list[Record] | None = None, radius: float | None = None) -> Audit:
-        """All steps so far; with the history of a run on a set of this radius also the gaps."""
-        self._weigh()
-        taken, best, rho, rank, short = (np.array(part) for part in zip(*self.weighed) or [()] * 5)
-        gap = believed = None
-        if history is not None and radius is not None:
-            believed = np.array([record.gap for record in history if record.gap is not None])
-            gap = believed + radius * short
-        return Audit(taken, best, rho, rank, gap, believed)
-
-
-def _by_step(table: Floats, trailing: tuple[int, ...]) -> Floats:
-    """Rows of products of all steps as one contiguous table for each step."""
-    return np.ascontiguousarray(np.moveaxis(table.reshape(len(table), *trailing), 1, 0))
+    problem: Problem
+    columns: Indices
+    forced: Sequence[int] = ()
+    objectives: Floats | None = None
 
 
 def audit(
@@ -122,29 +89,98 @@ def audit(
     (1.0, 5)
     """
     with single_threaded_blas():
-        return _weighed(read_path(X, y, path, loss, ridge, fit_intercept))
+        problem, columns, forced, objectives = read_path(X, y, path, loss, ridge, fit_intercept)
+        newton, weigher = Newton(precision=1e-6), StepWeigher(problem.design)
+        add = add_least_squares if problem.quadratic else newton.add
+        state = start_least_squares(problem) if problem.quadratic else newton.start(problem)
+        for j in forced:
+            state = add(problem, state, j)
+        problem.design.columns(columns)  # gathered together
+        slack = SAME_OBJECTIVE * problem.value(np.zeros_like(state.z))
+        for t, j in enumerate(columns.tolist()):
+            gone = np.concatenate([state.support, state.dropped])
+            weigher.add(Query(problem.residual(state.z), score=problem.score, exclude=gone), j)
+            state = add(problem, state, j)
+            if objectives is not None and not abs(state.objective - objectives[t]) <= slack:
+                raise ValueError(NOT_OF_THIS_DATA)
+        return weigher.audit()
 
 
-def _weighed(path: ModelPath) -> Audit:
-    """The audit of a path whose models are fitted as OMP does; refused if they are not the recorded ones."""
-    problem, (state, add) = path.problem, _start(path)
-    problem.design.columns(path.columns)  # gathered together
-    weigher = StepWeigher(problem.design)
-    slack = SAME_OBJECTIVE * problem.value(np.zeros_like(state.z))
-    for t, j in enumerate(path.columns.tolist()):
-        gone = np.concatenate([state.support, state.dropped])
-        weigher.add(Query(problem.residual(state.z), score=problem.score, exclude=gone), j)
-        state = add(problem, state, j)
-        if path.objectives is not None and not abs(state.objective - path.objectives[t]) <= slack:
+class StepWeigher:
+    """Collects the questions of a run with the columns it took, and weighs many in one pass over X."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design.for_run()  # whose reads are not those of the run
+        self.pending: list[tuple[Query, int]] = []
+        self.weighed: list[tuple[int, int, float, int, float]] = []
+
+    def add(self, query: Query, column: int) -> None:
+        """One step: what was asked, and the column that was taken."""
+        self.pending.append((query, column))
+        n, d = self.design.shape
+        if len(self.pending) * 8 * (n + 3 * d) * (query.r.size // n) > MAX_PENDING_BYTES:
+            self._weigh()
+
+    def audit(self, history: list[Record] | None = None, radius: float | None = None) -> Audit:
+        """All steps; with the history of a run on a set of this radius also the duality gaps."""
+        if self.pending:
+            self._weigh()
+        taken, best, rho, rank, short = (np.array(part) for part in zip(*self.weighed) or [()] * 5)
+        if history is None or radius is None:
+            return Audit(taken, best, rho, rank)
+        believed = np.array([record.gap for record in history if record.gap is not None])
+        return Audit(taken, best, rho, rank, believed + radius * short, believed)
+
+    def _weigh(self) -> None:
+        design, R = self.design, np.stack([query.r for query, _ in self.pending], axis=1)
+        flat = R.reshape(len(R), -1)
+        error, g = design.rounding(flat), design.product(flat)
+        values, errors = (
+            np.ascontiguousarray(np.moveaxis(table.reshape(-1, *R.shape[1:]), 1, 0))
+            for table in (g, np.zeros_like(g) if error is None else error)
+        )
+        for (query, taken), g, e in zip(self.pending, values, errors):
+            answer, scores = resolve_top_k(design, query, Estimate(g, e)), query.scores(g)
+            best = int(answer.columns[0]) if len(answer.columns) else taken
+            pair = np.array([taken, best])
+            exact = design.dots(pair, query.r) if answer.n_recomputed and best != taken else g[pair]
+            mine, most = query.score.of(exact).tolist()
+            tied = taken == best or mine == most
+            rank = 0 if tied else int(np.count_nonzero(scores > scores[taken]))
+            self.weighed.append((taken, best, 1.0 if tied else mine / most, rank, most - mine))
+        self.pending = []
+
+
+def read_path(X: Any, y: Any, path: Any, loss: str | Loss, ridge: float, fit_intercept: bool) -> ModelPath:
+    """The path of a `Result`, a fitted estimator or a list of columns, checked against X and y."""
+    check_nonnegative("ridge", ridge, optional=False)
+    check_flag("fit_intercept", fit_intercept)
+    of_estimator = getattr(path, "model_path", None)
+    if of_estimator is not None:
+        return of_estimator(X, y)
+    design, y = split_target(X, y)
+    y, loss = checked_targets(y, design.shape[0]), as_loss(loss)
+    check_targets_range(y)
+    history, objectives, d = getattr(path, "history", None), None, design.shape[1]
+    if history is not None:
+        steps = [record for record in history if record.selected]
+        path, objectives = [one.selected[-1] for one in steps], np.array([one.objective for one in steps])
+        if len(set(path)) < len(path) or any(one.gap is not None for one in steps):
             raise ValueError(NOT_OF_THIS_DATA)
-    return weigher.audit()
-
-
-def _start(path: ModelPath) -> Any:
-    """The model before the first step, and what adds a column to it."""
-    problem, newton = path.problem, Newton(precision=1e-6)
-    add = add_least_squares if problem.quadratic else newton.add
-    state = start_least_squares(problem) if problem.quadratic else newton.start(problem)
-    for j in path.forced:
-        state = add(problem, state, j)
-    return state, add
+    elif getattr(path, "get_params", None) is not None:
+        name = type(path).__name__
+        raise TypeError(f"{name} does not say in which order it took its columns; give them as a list")
+    check_indices("path", path)
+    columns = np.asarray(path, dtype=np.intp)
+    if not len(columns):
+        raise ValueError("path has no columns; give at least one")
+    if columns.max() >= d:
+        raise ValueError(f"path names column {columns.max()}, but X has {d} columns, from 0 to {d - 1}")
+    view = design.view
+    if fit_intercept and loss.quadratic:
+        view, y = view.compose(centre=design.survey(spreads=False).means), y - y.mean(axis=0)
+    elif fit_intercept:
+        view = view.compose(constant=True)
+    problem = make_problem(design.with_view(view), y, loss, None, ridge)
+    forced = () if problem.design.constant is None else (problem.design.constant,)
+    return ModelPath(problem, columns, forced, objectives)

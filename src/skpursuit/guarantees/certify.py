@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.guarantees.model_path import read_path
-from skpursuit.guarantees.relaxation import ConvexPart, LogisticPart, SquaredPart, largest_diagonal, relax
+from skpursuit.guarantees.audit import read_path
+from skpursuit.guarantees.relaxation import ConvexPart, largest_diagonal, relax
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.parameters import check_count, check_nonnegative
@@ -26,9 +26,7 @@ from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem
 
 MAX_COLUMNS = 5000  # of X: d x d numbers are held
-BLOCK_ENTRIES = 2**25  # of X in float64 at a time
 FIRST_STEPS, STEPS = 150, 40  # of the relaxation, for the whole tree and for a case
-ROUNDS = 4  # relaxations of a case while columns are settled
 OPTIMAL = 1e-6  # relative gap of an objective that counts as the best
 INFORMATIVE = 1e-3  # share of the trivial gap that a bound must close to say anything
 
@@ -126,7 +124,7 @@ def certify(
     with single_threaded_blas():
         problem, columns, *_ = read_path(X, y, path, loss, ridge, fit_intercept)
         live, f = _convex_part(problem)
-        forced, place = np.flatnonzero(f.r == 0), {j: at for at, j in enumerate(live.tolist())}
+        forced, place = np.flatnonzero(f.ridge + f.D == 0), {j: at for at, j in enumerate(live.tolist())}
         taken = np.array([place[j] for j in columns.tolist() if j in place], dtype=np.intp)
         known = Known(f.objective(np.arange(len(live))), inf, taken, np.zeros(len(live)))
         everything = known.bound
@@ -159,53 +157,44 @@ class Known(NamedTuple):
 def _search(f: ConvexPart, k: int, known: Known, max_nodes: int, end: float) -> Known:
     """Look at up to `max_nodes` cases of the models of k columns beside the forced ones."""
     trivial, upper, support, root = known
-    forced, closed, count = f.r == 0, inf, 0
+    forced, closed, count = f.ridge + f.D == 0, inf, 0
     # Bound, number, columns in the model, columns that may be, and where the relaxation of the parent ended.
     cases = [(trivial, 0, forced, ~forced, root)]
     while cases and count < max_nodes and time.perf_counter() < end:
         if cases[0][0] >= upper * (1.0 - OPTIMAL / 2):
             break
         bound, _, inside, free, u = heapq.heappop(cases)
-        count += 1
-        for _ in range(ROUNDS):
-            left, shares, gains = k - int(inside.sum() - forced.sum()), np.zeros(len(u)), np.zeros(len(u))
-            leaf = left == 0 or free.sum() <= left
-            if leaf:
-                model = inside if left == 0 else inside | free
-            else:
-                some, goal = np.flatnonzero(inside | free), upper * (1.0 - OPTIMAL / 2)
-                steps = FIRST_STEPS if count == 1 else STEPS
-                found = relax(f.restricted(some), left, inside[some], u[some], goal, steps)
-                u = np.zeros(len(u))
-                u[some], shares[some], gains[some] = found.u, found.shares, found.gains
-                bound, root = max(bound, found.bound), u if count == 1 else root
-                order = np.lexsort((-gains, -shares, ~free))
-                model = inside.copy()
-                model[order[:left]] = True
-            value = f.objective(np.flatnonzero(model))
-            if value < upper:
-                upper, support = value, np.flatnonzero(model & ~forced)
-            if leaf or bound >= upper * (1.0 - OPTIMAL / 2):
-                closed, free = min(closed, value if leaf else bound), np.zeros(len(u), dtype=bool)
-                break
-            # A column that takes part, or does not, changes the bound by what it takes off.
-            last, next_one = np.sort(gains[free])[::-1][left - 1 : left + 1]
-            out = free & (gains < last) & (found.bound + last - gains > upper)
-            sure = free & (gains > next_one) & (found.bound + gains - next_one > upper)
-            if not (out.any() or sure.any()):
-                break
-            inside, free = inside | sure, free & ~out & ~sure
-        if free.any():
-            undecided = np.where(free, shares * (1.0 - shares) * np.abs(u) + 1e-12 * gains, -inf)
-            one = np.arange(len(u)) == np.argmax(undecided)
-            heapq.heappush(cases, (bound, 2 * count, inside | one, free & ~one, u))
-            heapq.heappush(cases, (bound, 2 * count + 1, inside, free & ~one, u))
+        left, count, found, model = k - int(inside.sum() - forced.sum()), count + 1, None, inside | free
+        if left == 0:
+            model = inside
+        elif free.sum() > left:
+            steps, goal = FIRST_STEPS if count == 1 else STEPS, upper * (1.0 - OPTIMAL / 2)
+            found = relax(f, left, inside, free, u, goal, steps)
+            bound, root = max(bound, found.bound), found.u if count == 1 else root
+            model = inside.copy()
+            model[np.lexsort((-found.gains, -found.shares, ~free))[:left]] = True
+        value = f.objective(np.flatnonzero(model))
+        if value < upper:
+            upper, support = value, np.flatnonzero(model & ~forced)
+        if found is None or bound >= upper * (1.0 - OPTIMAL / 2):
+            closed = min(closed, value if found is None else bound)
+            continue
+        # A column that takes part, or does not, raises the bound by what it takes off less, or more.
+        gains, u = found.gains, found.u
+        last, following = np.sort(gains[free])[::-1][left - 1 : left + 1]
+        out = free & (found.bound + last - gains > upper)
+        sure = free & (found.bound + gains - following > upper)
+        inside, free = inside | sure, free & ~out & ~sure
+        undecided = found.shares * (1.0 - found.shares) * np.abs(u) + 1e-12 * gains
+        one = np.arange(len(u)) == np.argmax(np.where(free, undecided, -inf))
+        heapq.heappush(cases, (bound, 2 * count, inside | (one & free), free & ~one, u))
+        heapq.heappush(cases, (bound, 2 * count + 1, inside, free & ~one, u))
     return Known(max(trivial, min([upper, closed, *(case[0] for case in cases)])), upper, support, root)
 
 
 def _convex_part(problem: Problem) -> tuple[Indices, ConvexPart]:
     """The columns that are not zero, and the objective on them; refused where no bound is known."""
-    design, y, (n, d) = problem.design, problem.y, problem.design.shape
+    design, (n, d) = problem.design, problem.design.shape
     if problem.target_shape:
         raise ValueError(f"certify bounds models of one target, y has {problem.target_shape[0]}")
     if not (problem.quadratic or problem.loss.has_entropy_bound):
@@ -217,25 +206,17 @@ def _convex_part(problem: Problem) -> tuple[Indices, ConvexPart]:
         )
     norms = design.norms(0)
     live = np.flatnonzero(norms > design.noise_floor(np.arange(d)))
-    r, step = problem.penalties(live) / norms[live] ** 2, max(64, BLOCK_ENTRIES // n)
-
-    def unit(columns: Indices) -> Floats:
-        return design.columns(columns, cache=False) / norms[columns, None]
-
-    if not problem.quadratic:
-        if not problem.penalty:
-            raise ValueError("certify needs ridge > 0 with logistic loss")
-        columns, weights = unit(live).T, problem.row_weights
-        lipschitz = 0.25 * float(np.linalg.norm(np.sqrt(weights)[:, None] * columns, 2)) ** 2 * (1.0 + 1e-9)
-        return live, LogisticPart(columns, problem.subset(slice(None)), weights, r, lipschitz)
-    blocks = [live[start : start + step] for start in range(0, len(live), step)]
-    G = np.block([[unit(rows) @ unit(columns).T for columns in blocks] for rows in blocks])
-    D = largest_diagonal(G)
-    if not problem.penalty and not D.any():
+    A, samples = design.columns(live, cache=False) / norms[live, None], problem.subset(slice(None))
+    ridge, D = problem.penalties(live) / norms[live] ** 2, np.zeros(len(live))
+    if problem.quadratic:  # a triangle has the same losses as X and y, in d + 1 rows
+        R = np.linalg.qr(np.column_stack([A.T, problem.y]), mode="r")
+        A, samples = np.ascontiguousarray(R[:, :-1].T), replace(samples, y=R[:, -1].copy())
+        D = largest_diagonal(A @ A.T)
+    if not (problem.penalty or D.any()):
         raise ValueError(
-            "certify with ridge=0 needs more rows than columns, and columns that do not depend on each other; "
-            f"X has shape {(n, d)}: give ridge > 0, or fewer columns"
+            "certify with ridge=0 needs squared loss, more rows than columns, and columns that do not depend "
+            f"on each other; X has shape {(n, d)}: give ridge > 0, or fewer columns"
         )
-    b, half = np.concatenate([unit(columns) @ y for columns in blocks]), 0.5 * float(y @ y)
-    lipschitz = float(np.linalg.eigvalsh(G)[-1]) * (1.0 + 1e-9)
-    return live, SquaredPart(G - np.diag(D), b, half, r + D, lipschitz)
+    weighted = A if samples.weights is None else A * np.sqrt(samples.weights)
+    curvature = (samples.loss.smoothness or 1.0) * float(np.linalg.norm(weighted, 2)) ** 2
+    return live, ConvexPart(A, samples, ridge, D, curvature * (1.0 + 1e-9))

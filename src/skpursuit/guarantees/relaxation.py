@@ -8,16 +8,11 @@ every model of k columns has, at any point u with g the gradient of f there,
     objective >= f(u) - g.u - (the k largest g_j^2 / r_j, summed) / 2,
 
 and the best u is the minimum of the relaxation, towards which accelerated proximal gradient steps go.
-
-Squared loss does without a ridge: of G = X^T X a diagonal D can be taken away while G - D stays positive
-semidefinite, and r = ridge + D. With logistic loss r is the ridge, and f(u) - g.u the sum of the entropies of
-predicted chances. A column with r = 0 is in every model: the constant one. Columns have unit norm, and all
-arithmetic is float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
 
@@ -31,72 +26,47 @@ from skpursuit.problem.sample_losses import SampleLosses
 
 BOUND_EVERY = 5  # steps between two looks at the bound
 CLOSE = 1e-7  # relative distance of bound and relaxation at which steps end
-SAFETY = 1e-6  # share of D that stays in G, for rounding
+SAFETY = 1e-6  # share of the largest diagonal that stays in f, for rounding
 
 
 @dataclass(frozen=True)
-class SquaredPart:
-    """f(u) = half - b.u + u.Q.u / 2 with Q = G - D; `lipschitz` is the constant of its gradient."""
+class ConvexPart:
+    """f(u) = losses of u.A - sum_j D_j u_j^2 / 2, where r = ridge + D; rows of A have unit norm.
 
-    Q: Floats
-    b: Floats
-    half: float
-    r: Floats
-    lipschitz: float
+    D is what the squared loss can spare and stay convex. A column with r = 0 is in every model.
+    """
 
-    def gradient(self, u: Floats) -> Floats:
-        return self.Q @ u - self.b
+    A: Floats
+    samples: SampleLosses
+    ridge: Floats
+    D: Floats
+    lipschitz: float  # constant of the gradient
 
-    def bound_parts(self, u: Floats) -> tuple[float, Floats, float]:
-        """f(u) - g.u, rounded down, g, and a bound on the rounding of its entries."""
-        Qu, size, unit = self.Q @ u, float(np.abs(u).sum()), 2 * (len(u) + 8) * EPS
-        constant = self.half - 0.5 * float(u @ Qu) - unit * (self.half + size * size)
-        return constant, Qu - self.b, unit * (sqrt(2 * self.half) + size)  # entries of Q are at most 1
+    def slopes(self, u: Floats) -> Floats:
+        """Slopes of the losses; u has few entries that are not zero."""
+        used = np.flatnonzero(u)
+        return self.samples.residual(u[used] @ self.A[used])
 
-    def restricted(self, columns: Indices) -> SquaredPart:
-        """The same on some columns alone."""
-        return replace(self, Q=self.Q[np.ix_(columns, columns)], b=self.b[columns], r=self.r[columns])
+    def bound_parts(self, u: Floats) -> tuple[float, Floats]:
+        """f(u) - g.u, rounded down, and |g|, rounded up."""
+        s, free, y = self.slopes(u), self.ridge + self.D > 0, self.samples.y
+        unit = 4 * (self.A.shape[1] + 8) * EPS
+        if self.samples.loss.quadratic:
+            constant, size = -0.5 * float(s @ s) - float(s @ y), float(y @ y + s @ s)
+        else:  # any slopes give a bound; beside a constant column those whose sum is zero
+            up, down = s[s > 0].sum(), -s[s < 0].sum()
+            s = s if free.all() else s * np.where(s > 0, min(1.0, down / up), min(1.0, up / down))
+            weights = np.ones(len(y)) if self.samples.weights is None else self.samples.weights
+            p = np.abs(s) / weights
+            constant = size = float(weights @ (entr(p) + entr(1.0 - p)))
+        g = np.abs(self.A @ s - self.D * u) + unit * sqrt(float(s @ s))
+        return constant + 0.5 * float(self.D @ (u * u)) - unit * size, g * free
 
     def objective(self, columns: Indices) -> float:
         """The least objective of models of these columns."""
-        A = self.Q[np.ix_(columns, columns)] + np.diag(self.r[columns])
-        w = np.linalg.solve(A, self.b[columns])
-        return self.half - float(self.b[columns] @ w) + 0.5 * float(w @ A @ w)
-
-
-@dataclass(frozen=True)
-class LogisticPart:
-    """f(u) = the logistic losses of X u, with the same methods."""
-
-    X: Floats
-    samples: SampleLosses
-    weights: Floats
-    r: Floats
-    lipschitz: float
-
-    def gradient(self, u: Floats) -> Floats:
-        return self.X.T @ self.samples.residual(self.X @ u)
-
-    def bound_parts(self, u: Floats) -> tuple[float, Floats, float]:
-        """Any slopes of the losses give a bound; beside a constant column those whose sum is zero."""
-        slopes, free = self.samples.residual(self.X @ u), self.r > 0
-        if not free.all():
-            up, down = slopes[slopes > 0].sum(), -slopes[slopes < 0].sum()
-            slopes = slopes * np.where(slopes > 0, min(1.0, down / up), min(1.0, up / down))
-        p, unit = np.abs(slopes) / self.weights, 4 * (len(slopes) + 8) * EPS
-        entropies = float(self.weights @ (entr(p) + entr(1.0 - p)))
-        return entropies * (1.0 - unit), (self.X.T @ slopes) * free, unit * float(np.linalg.norm(slopes))
-
-    def restricted(self, columns: Indices) -> LogisticPart:
-        return replace(self, X=np.ascontiguousarray(self.X[:, columns]), r=self.r[columns])
-
-    def objective(self, columns: Indices) -> float:
-        r, start = self.r[columns], np.zeros(len(columns))
-        w, _, value = fit_outputs(self.X.T[columns], [self.samples], start, None, r, 1e-15, 300)
-        return value + 0.5 * float(r @ (w * w))
-
-
-ConvexPart = SquaredPart | LogisticPart
+        ridge, start = self.ridge[columns], np.zeros(len(columns))
+        w, _, value = fit_outputs(self.A[columns], [self.samples], start, None, ridge, 1e-15, 300)
+        return value + 0.5 * float(ridge @ (w * w))
 
 
 def largest_diagonal(G: Floats) -> Floats:
@@ -110,62 +80,57 @@ def largest_diagonal(G: Floats) -> Floats:
 
 
 class Relaxed(NamedTuple):
-    """A bound, the point and the shares it was found at, the bound of no free column, what each takes off."""
+    """A bound, the point and the shares it was found at, and what each column takes off."""
 
     bound: float
     u: Floats
     shares: Floats
-    without: float
     gains: Floats
 
 
-def relax(f: ConvexPart, k: int, inside: np.ndarray, u: Floats, target: float, steps: int) -> Relaxed:
-    """The best bound on the way from u to the minimum, for k columns beside those `inside`.
+def relax(
+    f: ConvexPart, k: int, inside: np.ndarray, free: np.ndarray, u: Floats, goal: float, steps: int
+) -> Relaxed:
+    """The best bound on the way from u to the minimum, for k of the free columns beside those inside.
 
-    The way ends early when the bound reaches `target` or is as good as it gets.
+    The way ends early when the bound reaches the goal or is as good as it gets.
     """
-    t, before, ahead, momentum = f.r / f.lipschitz, u, u, 1.0
-    best = _bound_at(f, k, inside, u, shares(u, t, k, inside))[0]
-    for step in range(1, steps + 1):
-        point = ahead - f.gradient(ahead) / f.lipschitz
-        z = shares(point, t, k, inside)
-        u = point * np.divide(z, z + t, out=np.zeros_like(z), where=z > 0)
+    r, before, ahead, momentum, best = f.ridge + f.D, u, u, 1.0, None
+    for step in range(steps):
+        point = ahead - (f.A @ f.slopes(ahead) - f.D * ahead) / f.lipschitz
+        z = shares(point, r / f.lipschitz, k, inside, free)
+        u = np.divide(point * z, z + r / f.lipschitz, out=np.zeros_like(z), where=z > 0)
+        if step % BOUND_EVERY == 0:
+            constant, g = f.bound_parts(u)
+            gains = np.divide(0.5 * g * g, r, out=np.zeros_like(g), where=r > 0)
+            bound = constant - float(gains[inside].sum()) - float(np.sort(gains[free])[-k:].sum())
+            best = Relaxed(bound, u, z, gains) if best is None or bound > best.bound else best
+            paid = float(np.divide(0.5 * r * u * u, z, out=np.zeros_like(z), where=z > 0).sum())
+            value = f.samples.value(u @ f.A) - 0.5 * float(f.D @ (u * u)) + paid
+            if best.bound >= goal or value - best.bound <= CLOSE * value:
+                break
         momentum = 1.0 if (ahead - u) @ (u - before) > 0 else momentum  # a restart
         faster = 0.5 * (1.0 + sqrt(1.0 + 4.0 * momentum * momentum))
         ahead, before, momentum = u + (momentum - 1.0) / faster * (u - before), u, faster
-        if step % BOUND_EVERY == 0:
-            found, value = _bound_at(f, k, inside, u, z)
-            best = found if found.bound > best.bound else best
-            if best.bound >= target or value - best.bound <= CLOSE * value:
-                break
+    assert best is not None
     return best
 
 
-def _bound_at(f: ConvexPart, k: int, inside: np.ndarray, u: Floats, z: Floats) -> tuple[Relaxed, float]:
-    """The bound at u, and the value of the relaxation there."""
-    constant, g, rounding = f.bound_parts(u)
-    gains = np.divide(0.5 * (np.abs(g) + rounding) ** 2, f.r, out=np.zeros_like(g), where=f.r > 0)
-    without, free = constant - float(gains[inside].sum()), gains[~inside]
-    most = np.partition(free, len(free) - k)[len(free) - k :]
-    paid = np.divide(0.5 * f.r * u * u, z, out=np.zeros_like(z), where=z > 0)
-    return Relaxed(without - float(most.sum()), u, z, without, gains), constant + float(g @ u + paid.sum())
-
-
-def shares(u: Floats, t: Floats, k: int, inside: np.ndarray) -> Floats:
-    """The z that minimise sum_j u_j^2 t_j / (z_j + t_j), 0 <= z <= 1, sum <= k beside those inside.
+def shares(u: Floats, t: Floats, k: int, inside: np.ndarray, free: np.ndarray) -> Floats:
+    """The z that minimise sum_j u_j^2 t_j / (z_j + t_j), 0 <= z <= 1, sum <= k over the free ones.
 
     They are |u_j| sqrt(t_j) x - t_j cut to [0, 1], and their sum is piecewise linear in x.
     """
     z, slope = inside.astype(float), np.abs(u) * np.sqrt(t)
-    free = np.flatnonzero(~inside & (slope > 1e-12 * slope.max(initial=0.0)))
-    if len(free) <= k:
-        z[free] = 1.0
+    some = np.flatnonzero(free & (slope > 1e-12 * slope.max()))
+    if len(some) <= k:
+        z[some] = 1.0
         return z
-    a, begin = slope[free], t[free]
+    a, begin = slope[some], t[some]
     ends = np.concatenate([begin / a, (1.0 + begin) / a])
     order = np.argsort(ends)
     rises, ends = np.cumsum(np.concatenate([a, -a])[order]), ends[order]
     sums = np.concatenate([[0.0], np.cumsum(rises[:-1] * np.diff(ends))])
     at = max(1, int(np.searchsorted(sums, k))) - 1
-    z[free] = np.clip(a * (ends[at] + (k - sums[at]) / rises[at]) - begin, 0.0, 1.0)
+    z[some] = np.clip(a * (ends[at] + (k - sums[at]) / rises[at]) - begin, 0.0, 1.0)
     return z
