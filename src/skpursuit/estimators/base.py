@@ -305,13 +305,13 @@ class PursuitBase(LinearBase, SummaryMixin):
         """The problem that was fitted and the features in order of selection, for `audit` and `certify`."""
         check_is_fitted(self, "coef_")
         base, targets, weights, *_ = clone(self)._validate(X, y, None)
-        config, *problems = self._subproblems(targets)
-        if len(problems[0]) > 1:
+        problems = self._subproblems(targets)
+        if len(problems.targets) > 1:
             raise ValueError("the model has a path for each target or class; audit one at a time")
-        config = replace(config, selector="exact")
+        config = replace(problems.config, selector="exact")
         if "choice_" in vars(self):  # of cross-validation
             config = replace(config, solver="omp", ridge=vars(self)["choice_"]["ridge"])
-        run, data = standardized_run(config, base, problems[0][0], weights)
+        run, data = standardized_run(config, base, problems.targets[0], weights)
         return ModelPath(run.problem, match_columns(base, self, self.support_), data.forced)
 
     @property

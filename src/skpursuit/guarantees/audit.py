@@ -16,7 +16,7 @@ import numpy as np
 from skpursuit.data import Design, split_target
 from skpursuit.fit.least_squares import add_least_squares, start_least_squares
 from skpursuit.fit.newton import Newton
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_flag, check_indices, check_nonnegative
@@ -125,7 +125,9 @@ class StepWeigher:
         """All steps; with the history of a run on a set of this radius also the duality gaps."""
         if self.pending:
             self._weigh()
-        taken, best, rho, rank, short = (np.array(part) for part in zip(*self.weighed) or [()] * 5)
+        if not self.weighed:
+            return Audit(NO_COLUMNS, NO_COLUMNS, np.empty(0), NO_COLUMNS)
+        taken, best, rho, rank, short = (np.array(part) for part in zip(*self.weighed))
         if history is None or radius is None:
             return Audit(taken, best, rho, rank)
         believed = np.array([record.gap for record in history if record.gap is not None])

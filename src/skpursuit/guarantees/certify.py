@@ -207,10 +207,10 @@ def _convex_part(problem: Problem) -> tuple[Indices, ConvexPart]:
     norms = design.norms(0)
     live = np.flatnonzero(norms > design.noise_floor(np.arange(d)))
     A, samples = design.columns(live, cache=False) / norms[live, None], problem.subset(slice(None))
-    ridge, D = problem.penalties(live) / norms[live] ** 2, np.zeros(len(live))
+    ridge, D = problem.penalties(live) / norms[live] ** 2, np.zeros_like(norms[live])
     if problem.quadratic:  # a triangle has the same losses as X and y, in d + 1 rows
-        R = np.linalg.qr(np.column_stack([A.T, problem.y]), mode="r")
-        A, samples = np.ascontiguousarray(R[:, :-1].T), replace(samples, y=R[:, -1].copy())
+        triangle = np.asarray(np.linalg.qr(np.column_stack([A.T, problem.y]), mode="r"))
+        A, samples = np.ascontiguousarray(triangle[:, :-1].T), replace(samples, y=triangle[:, -1].copy())
         D = largest_diagonal(A @ A.T)
     if not (problem.penalty or D.any()):
         raise ValueError(

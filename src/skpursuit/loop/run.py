@@ -277,7 +277,7 @@ class Run:
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
             file_bytes=problem.design.file_bytes - self.bytes_before,
-            audit=self.weigher and self.weigher.audit(self.history, self.solver.radius),
+            audit=None if self.weigher is None else self.weigher.audit(self.history, self.solver.radius),
         )
 
     def _not_above_start(self) -> State:

@@ -46,7 +46,6 @@ class Solver(ABC):
     max_iter: int | None
     n_nonzero_coefs: int | None = None
     ridge: float = 0.0
-    radius: float | None = None  # of the set that iterates stay in; `Record.gap` is relative to its vertices
     selects_many: ClassVar[bool] = False  # a query is for more than one column
     takes_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
     nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
@@ -68,6 +67,11 @@ class Solver(ABC):
         """The solver of an estimator's parameters: those it has not are left out, None means its default."""
         known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if name in known and value is not None})
+
+    @property
+    def radius(self) -> float | None:
+        """That of the set that iterates stay in, for duality gaps; None of most solvers."""
+        return None
 
     @abstractmethod
     def init(self, problem: Problem) -> State:
