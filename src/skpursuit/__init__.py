@@ -14,6 +14,10 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 _HOME = {
     "minimize": "loop.run",
     "as_design": "data",
+    "audit": "guarantees.audit",
+    "Audit": "problem.state",
+    "certify": "guarantees.certify",
+    "Proof": "guarantees.certify",
     "Result": "problem.state",
     "Status": "problem.state",
     "Checkpoint": "loop.checkpoint",

@@ -18,6 +18,9 @@ from skpursuit.estimators.omp_functions import orthogonal_mp_gram as orthogonal_
 from skpursuit.estimators.path_display import PathDisplay as PathDisplay
 from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
+from skpursuit.guarantees.audit import audit as audit
+from skpursuit.guarantees.certify import Proof as Proof
+from skpursuit.guarantees.certify import certify as certify
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
 from skpursuit.problem.constraint_sets import L1Ball as L1Ball
@@ -31,6 +34,7 @@ from skpursuit.problem.losses import Poisson as Poisson
 from skpursuit.problem.losses import Quantile as Quantile
 from skpursuit.problem.losses import Squared as Squared
 from skpursuit.problem.losses import Tweedie as Tweedie
+from skpursuit.problem.state import Audit as Audit
 from skpursuit.problem.state import Result as Result
 from skpursuit.problem.state import Status as Status
 from skpursuit.selectors import Query as Query

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Real
 from typing import Any, NamedTuple, Self, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
@@ -25,9 +26,10 @@ from skpursuit.data.cluster import dask_source
 from skpursuit.data.options import column_indices
 from skpursuit.data.sources import is_design, is_out_of_core, make_design, split_target
 from skpursuit.data.sparse_validation import validated_compressed
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, fit_linear
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, fit_linear, standardized_run
 from skpursuit.estimators.parameter_rules import check_parameters, check_values
 from skpursuit.estimators.summary import SummaryMixin
+from skpursuit.guarantees.audit import ModelPath
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.parameters import check_unmasked
@@ -294,6 +296,19 @@ class PursuitBase(LinearBase, SummaryMixin):
         self.history_ = histories[0] if joint else histories
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)
+
+    def model_path(self, X: Any, y: Any) -> ModelPath:
+        """The problem that was fitted and the features in order of selection, for `audit` and `certify`."""
+        check_is_fitted(self, "coef_")
+        base, targets, weights, *_ = clone(self)._validate(X, y, None)
+        problems = self._subproblems(targets)
+        if len(problems.targets) > 1:
+            raise ValueError("the model has a path for each target or class; audit one at a time")
+        config = replace(problems.config, selector="exact")
+        if "choice_" in vars(self):  # of cross-validation
+            config = replace(config, solver="omp", ridge=vars(self)["choice_"]["ridge"])
+        run, data = standardized_run(config, base, problems.targets[0], weights)
+        return ModelPath(run.problem, match_columns(base, self, self.support_), data.forced)
 
     @property
     def status_(self) -> Status | list[Status]:

@@ -116,7 +116,7 @@ class FitConfig:
 
 def fit_linear(config: FitConfig, base: Design, y: Floats, weights: Floats | None = None) -> LinearFit:
     """Fit one problem."""
-    run, data = _standardized_run(config, base, y, weights)
+    run, data = standardized_run(config, base, y, weights)
     run.execute()
     return LinearFit(*data.to_original(run.state), run.result())
 
@@ -151,7 +151,7 @@ def _growing_fits(
     if not config.config_solver_class.nested_path:
         yield from (fit_linear(config.with_size(k), base, y, weights) for k in range(1, most + 1))
         return
-    (run, data), last = _standardized_run(config.with_size(most), base, y, weights), None
+    (run, data), last = standardized_run(config.with_size(most), base, y, weights), None
 
     def finish(state: State) -> tuple[Indices, Floats, Any]:
         with single_threaded_blas():
@@ -172,9 +172,10 @@ def _growing_fits(
     yield last._replace(result=run.result())
 
 
-def _standardized_run(
+def standardized_run(
     config: FitConfig, base: Design, y: Floats, weights: Floats | None
 ) -> tuple[Run, StandardizedData]:
+    """A run that is ready to go, and the way back from what it will find."""
     loss, intercept = config.loss.resolved(y), config.fit_intercept
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), total)

@@ -6,6 +6,7 @@ of the features, what a change of one standard deviation does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
+from skpursuit.guarantees.certify import Proof
 from skpursuit.numerics.arrays import Floats
+from skpursuit.problem.state import Audit
 
 
 class SummaryMixin:
@@ -22,13 +25,15 @@ class SummaryMixin:
     coef_: Floats
     intercept_: Any
 
-    def summary(self, n_features: int = 20) -> str:
+    def summary(self, n_features: int = 20, guarantees: Iterable[Audit | Proof] = ()) -> str:
         """A small table of the model as text, the features with the largest effects first.
 
         Parameters
         ----------
         n_features : int
             Lines of the table.
+        guarantees : list of Audit or Proof
+            What `audit` and `certify` say about this model, a line for each.
         """
         check_is_fitted(self, "coef_")
         coef, known = np.atleast_2d(self.coef_), vars(self)
@@ -43,6 +48,7 @@ class SummaryMixin:
                 head[1] += f", {choice['t_null']:.1f} standard errors better than a constant"
             if choice["family"] == "null":
                 head[1] = f"no feature predicts better than the constant (t = {choice['t_null']:.1f})"
+        head += [one.sentence for one in guarantees]
         if len(used) == 0:
             return "\n".join(head)
         titles = ["feature", "coefficient"]

@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from skpursuit.data import Design, check_finite, is_design, split_target
+from skpursuit.guarantees.audit import StepWeigher
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
 from skpursuit.numerics.blas import single_threaded_blas
@@ -55,6 +56,7 @@ def minimize(
     time_limit: float | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
     verbose: bool = False,
+    audit: bool = False,
 ) -> Result:
     """Find a sparse w that makes sum_i loss(y_i, x_i . w) small.
 
@@ -85,6 +87,10 @@ def minimize(
         beside it.
     verbose : bool
         Whether to say on the standard error stream, from the third second on, how far the run is.
+    audit : bool
+        Whether to weigh each step against the best one, as `skpursuit.audit` does, for any loss and solver
+        that takes one column a step; see `Result.audit`. Of a run that a checkpoint resumed, the steps of
+        this call.
 
     Returns
     -------
@@ -101,6 +107,7 @@ def minimize(
     check_nonnegative("time_limit", time_limit)
     check_function("callback", callback)
     check_flag("verbose", verbose)
+    check_flag("audit", audit)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
         checkpoint = Checkpoint(checkpoint)
     if checkpoint is not None:
@@ -114,6 +121,9 @@ def minimize(
     with monitoring("minimize", verbose):
         run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
+        if audit and run.solver.selects_many:
+            raise ValueError(f"audit weighs solvers that take one column a step, got {run.solver!r}")
+        run.weigher = StepWeigher(run.problem.design) if audit else None
         run.bytes_before = run.bytes_before if known else 0
         if checkpoint is not None:
             run.resume(checkpoint, seeded=isinstance(random_state, (int, np.integer)))
@@ -174,6 +184,7 @@ class Run:
     bytes_before: int  # that were read from files before this run
     callback: Callable[[Record], Any] | None = None
     time_limit: float | None = None
+    weigher: StepWeigher | None = None
     state: State = field(init=False)
     begun: State = field(init=False)
     history: list[Record] = field(default_factory=list)
@@ -238,6 +249,8 @@ class Run:
             after = replace(after, selector_memory=asking.memory)
         self.state = after
         self.history.append(record)
+        if self.weigher is not None and asking.last is not None and len(asking.last[1].columns):
+            self.weigher.add(asking.last[0], int(asking.last[1].columns[0]))
         self.notes[:] = "iteration {}, {} coefficients", iteration + 1, len(after.support)
         answer = None if self.callback is None else self.callback(record)
         return Status.CALLBACK if isinstance(answer, (bool, np.bool_)) and answer else None
@@ -265,6 +278,7 @@ class Run:
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
             file_bytes=problem.design.file_bytes - self.bytes_before,
+            audit=None if self.weigher is None else self.weigher.audit(self.history, self.solver.radius),
         )
 
     def _not_above_start(self) -> State:

@@ -119,6 +119,62 @@ class Record:
 
 
 @dataclass(frozen=True, repr=False)
+class Audit:
+    """What `skpursuit.audit` found: one entry per step.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        The column that was taken.
+    best : ndarray of int
+        The column that exact selection would have taken, among those not yet taken.
+    rho : ndarray
+        Score of the column taken, divided by that of the best: 1 where they tie. The score is |g_j|, the
+        gradient's size at that step; -g_j where only one sign counts; a norm over targets.
+    rank : ndarray of int
+        Columns with a larger score than the one taken, as a product in any order of summation has them.
+    gap, believed_gap : ndarray, or None
+        Of Frank-Wolfe: the duality gap, and the one that the run took for it.
+    """
+
+    columns: Indices
+    best: Indices
+    rho: Floats
+    rank: Indices
+    gap: Floats | None = None
+    believed_gap: Floats | None = None
+
+    @property
+    def rho_min(self) -> float:
+        """The smallest rho; 1 of a path without steps."""
+        return float(self.rho.min(initial=1.0))
+
+    @property
+    def exact_until(self) -> int:
+        """Leading steps that took a best column."""
+        return int(np.cumprod(self.rho == 1.0).sum())
+
+    @property
+    def same_atoms(self) -> int:
+        """Steps that took a best column."""
+        return int(np.count_nonzero(self.rho == 1.0))
+
+    @property
+    def sentence(self) -> str:
+        """The audit in one line."""
+        steps = len(self.rho)
+        if self.exact_until == steps:
+            return f"each of {steps} steps took a best column"
+        return (
+            f"{self.same_atoms} of {steps} steps took a best column, the first {self.exact_until} all; "
+            f"of the best score at least {self.rho_min:.3g}, on average {self.rho.mean():.3g}"
+        )
+
+    def __repr__(self) -> str:
+        return f"Audit: {self.sentence}"
+
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """What `minimize` returns.
 
@@ -154,6 +210,9 @@ class Result:
         Columns that were found to depend on the support, and were left out.
     selector : str
         The selector used, and for `auto` why.
+    audit : Audit, or None
+        How close each step came to the best one, where `minimize` was asked for it. What that read is in none
+        of the counts.
     """
 
     coef: Floats
@@ -169,6 +228,7 @@ class Result:
     selector: str
     stored_bytes: int = 0
     file_bytes: int = 0
+    audit: Audit | None = None
 
     def __repr__(self) -> str:
         files = f"\n  files        read {self.file_bytes:,} bytes" if self.file_bytes else ""
@@ -179,4 +239,5 @@ class Result:
             f"  selection    read {self.entries_read:,} entries, {self.bytes_read:,} bytes, "
             f"and {self.stored_bytes:,} bytes of stored products\n"
             f"  preparation  read {self.prepared_bytes:,} bytes once{files}"
+            + ("" if self.audit is None else f"\n  audit        {self.audit.sentence}")
         )

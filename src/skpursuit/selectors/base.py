@@ -153,11 +153,13 @@ class SelectionOracle:
         self.bound, self.given = bound, given
         self.memory: Memory = NO_MEMORY
         self.answers: list[Selection] = []
+        self.last: tuple[Query, Selection] | None = None  # what the step was decided by
 
     def __call__(self, query: Query) -> Selection:
         answer = self.bound.select(query, self.given)
         self.given = self.memory = answer.memory
         self.answers.append(answer)
+        self.last = query, answer
         return answer
 
     def select_exactly(self, query: Query) -> Selection:
@@ -166,6 +168,7 @@ class SelectionOracle:
 
         answer = BoundSelector(Exact(), self.bound.design).select(query)
         self.answers.append(answer)
+        self.last = query, answer
         return answer
 
     def known_gradient(self, query: Query) -> Estimate | None:

@@ -68,6 +68,11 @@ class Solver(ABC):
         known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if name in known and value is not None})
 
+    @property
+    def radius(self) -> float | None:
+        """That of the set that iterates stay in, for duality gaps; None of most solvers."""
+        return None
+
     @abstractmethod
     def init(self, problem: Problem) -> State:
         """Check the parameters against the problem and return the first state."""

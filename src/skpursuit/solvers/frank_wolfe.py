@@ -97,6 +97,11 @@ class FrankWolfe(Solver):
         """Frank-Wolfe on the l1 ball of radius 1; an estimator's `tol` is the duality gap."""
         return super().from_parameters(constraint=L1Ball(), gap_tol=tol, **given)
 
+    @property
+    def radius(self) -> float:
+        """The l1 norm of the vertices."""
+        return self.constraint.radius
+
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])

@@ -25,6 +25,7 @@ class Loss(ABC):
     couples_targets: bool = False  # the loss of a sample depends on several predictions at once
     gives_probability: bool = False  # predictions stand for probabilities of classes
     predicts_targets: bool = False  # predictions have the units of y, and a perfect one is y itself
+    has_entropy_bound: bool = False  # it is the logistic loss, whose conjugate is an entropy
     nonnegative_targets: bool = False  # targets must not be negative
     prefers_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 

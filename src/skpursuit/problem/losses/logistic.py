@@ -18,6 +18,7 @@ class Logistic(JointLoss):
 
     smoothness = 0.25
     gives_probability = True
+    has_entropy_bound = True
     prefers_blocks = True
 
     def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:

@@ -1,0 +1,222 @@
+"""Proofs about models: how much better than a path the best model of each size can be.
+
+For every size a tree of cases is searched, best bound first. A case says of some columns that they are in the
+model and of others that they are not; `relaxation.py` bounds the objective of all its models. A case whose
+bound is not below the best objective known is closed; a column without which, or with which, it would be
+closed is settled; else the case is split on the column whose share is least decided. The least bound of the
+open cases holds for all models, whenever the search ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skpursuit.guarantees.audit import read_path
+from skpursuit.guarantees.relaxation import ConvexPart, largest_diagonal, relax
+from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.blas import single_threaded_blas
+from skpursuit.parameters import check_count, check_nonnegative
+from skpursuit.problem.losses import Loss
+from skpursuit.problem.problem import Problem
+
+MAX_COLUMNS = 5000  # of X: d x d numbers are held
+FIRST_STEPS, STEPS = 150, 40  # of the relaxation, for the whole tree and for a case
+OPTIMAL = 1e-6  # relative gap of an objective that counts as the best
+INFORMATIVE = 1e-3  # share of the trivial gap that a bound must close to say anything
+
+
+@dataclass(frozen=True, repr=False)
+class Proof:
+    """What `skpursuit.certify` proved: one entry for each size from 1 to the length of the path.
+
+    Objectives are sums of losses (squared: half the squared residuals), with the ridge's penalty.
+
+    Attributes
+    ----------
+    lower_bound : ndarray
+        No model of so many columns has a smaller objective.
+    objective : ndarray
+        Of the best model that is known, that of `support`.
+    path_objective : ndarray
+        Of the first columns of the path, fitted.
+    support : list of ndarray of int
+        Columns of the best model known: the path's, or better ones that the search found.
+    gap : ndarray
+        (objective - lower_bound) / objective.
+    closed : ndarray
+        Share of the trivial gap, to the objective of all columns together, that the bound closed.
+    status : list of str
+        "optimal": the gap is at most 1e-6. "bounded". "uninformative": the bound says no more than the model
+        of all columns does.
+    """
+
+    lower_bound: Floats
+    objective: Floats
+    path_objective: Floats
+    support: list[Indices]
+    gap: Floats
+    closed: Floats
+    status: list[str]
+
+    @property
+    def sentence(self) -> str:
+        """What is proven about the largest model of the path."""
+        k, path = len(self.status), self.path_objective[-1]
+        if self.status[-1] == "uninformative":
+            return f"nothing is proven about the best model of {k} columns"
+        most, known = (1.0 - float(part[-1]) / (path or 1.0) for part in (self.lower_bound, self.objective))
+        if most <= OPTIMAL:
+            return f"no model of {k} columns is better (proven)"
+        found = f"; one that is {100 * known:.2g} % better is known" if known > OPTIMAL else ""
+        return f"the best model of {k} columns is at most {100 * most:.2g} % better (proven){found}"
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.status.count(one)} {one}" for one in dict.fromkeys(self.status))
+        return f"Proof: of {len(self.status)} sizes {counts}; {self.sentence}"
+
+
+def certify(
+    X: Any,
+    y: Any,
+    path: Any,
+    *,
+    loss: str | Loss = "squared",
+    ridge: float = 0.0,
+    fit_intercept: bool = False,
+    max_nodes: int = 200,
+    time_limit: float | None = None,
+) -> Proof:
+    """Prove how much better than the models of a path the best models of the same sizes can be.
+
+    Parameters
+    ----------
+    X, y, path, fit_intercept
+        As in `audit`; y is one target, and X has at most 5000 columns, because d x d numbers are held.
+    loss : {"squared", "logistic"}
+    ridge : float
+        (ridge / 2) ||w||^2 beside the mean loss. Zero needs squared loss and more rows than columns.
+    max_nodes : int
+        Cases to look at for each size; 1 takes the bound of the relaxation.
+    time_limit : float, optional
+        Seconds for all sizes; what is proven by then is returned.
+
+    Returns
+    -------
+    Proof
+
+    Examples
+    --------
+    >>> from skpursuit import OMP, certify, datasets, minimize
+    >>> X, y, w = datasets.make_sparse_signal(200, 40, 5, snr=10.0, random_state=0)
+    >>> proof = certify(X, y, minimize(X, y, OMP(n_nonzero_coefs=5)))
+    >>> proof.status
+    ['optimal', 'optimal', 'optimal', 'optimal', 'optimal']
+    """
+    check_count("max_nodes", max_nodes, optional=False)
+    check_nonnegative("time_limit", time_limit)
+    begun, found, path_objective = time.perf_counter(), list[Known](), list[float]()
+    with single_threaded_blas():
+        problem, columns, *_ = read_path(X, y, path, loss, ridge, fit_intercept)
+        live, f = _convex_part(problem)
+        forced, place = np.flatnonzero(f.ridge + f.D == 0), {j: at for at, j in enumerate(live.tolist())}
+        taken = np.array([place[j] for j in columns.tolist() if j in place], dtype=np.intp)
+        known = Known(f.objective(np.arange(len(live))), inf, taken, np.zeros(len(live)))
+        everything = known.bound
+        for k in range(1, len(columns) + 1):
+            path_objective.append(f.objective(np.append(taken[:k], forced)))
+            share = inf if time_limit is None else time_limit * k / len(columns)
+            known = Known(everything, path_objective[-1], taken[:k], known.u)
+            known = _search(f, k, known, max_nodes, begun + share)
+            found.append(known)
+    bound, objective = (np.array(part) for part in list(zip(*found))[:2])
+    left, trivial = objective - bound, objective - everything
+    gap, open_share = (
+        np.divide(left, whole, out=np.zeros_like(left), where=whole > 0) for whole in (objective, trivial)
+    )
+    little = np.where(open_share > 1.0 - INFORMATIVE, "uninformative", "bounded")
+    status = np.where(gap <= OPTIMAL, "optimal", little).tolist()
+    support = [live[one.support] for one in found]
+    return Proof(bound, objective, np.array(path_objective), support, gap, 1.0 - open_share, status)
+
+
+class Known(NamedTuple):
+    """Of one size: a bound, the best objective and its columns, and a point to start relaxations from."""
+
+    bound: float
+    objective: float
+    support: Indices
+    u: Floats
+
+
+def _search(f: ConvexPart, k: int, known: Known, max_nodes: int, end: float) -> Known:
+    """Look at up to `max_nodes` cases of the models of k columns beside the forced ones."""
+    trivial, upper, support, root = known
+    forced, closed, count = f.ridge + f.D == 0, inf, 0
+    # Bound, number, columns in the model, columns that may be, and where the relaxation of the parent ended.
+    cases = [(trivial, 0, forced, ~forced, root)]
+    while cases and count < max_nodes and time.perf_counter() < end:
+        if cases[0][0] >= upper * (1.0 - OPTIMAL / 2):
+            break
+        bound, _, inside, free, u = heapq.heappop(cases)
+        left, count, found, model = k - int(inside.sum() - forced.sum()), count + 1, None, inside | free
+        if left == 0:
+            model = inside
+        elif free.sum() > left:
+            steps, goal = FIRST_STEPS if count == 1 else STEPS, upper * (1.0 - OPTIMAL / 2)
+            found = relax(f, left, inside, free, u, goal, steps)
+            bound, root = max(bound, found.bound), found.u if count == 1 else root
+            model = inside.copy()
+            model[np.lexsort((-found.gains, -found.shares, ~free))[:left]] = True
+        value = f.objective(np.flatnonzero(model))
+        if value < upper:
+            upper, support = value, np.flatnonzero(model & ~forced)
+        if found is None or bound >= upper * (1.0 - OPTIMAL / 2):
+            closed = min(closed, value if found is None else bound)
+            continue
+        # A column that takes part, or does not, raises the bound by what it takes off less, or more.
+        gains, u = found.gains, found.u
+        last, following = np.sort(gains[free])[::-1][left - 1 : left + 1]
+        out = free & (found.bound + last - gains > upper)
+        sure = free & (found.bound + gains - following > upper)
+        inside, free = inside | sure, free & ~out & ~sure
+        undecided = found.shares * (1.0 - found.shares) * np.abs(u) + 1e-12 * gains
+        one = np.arange(len(u)) == np.argmax(np.where(free, undecided, -inf))
+        heapq.heappush(cases, (bound, 2 * count, inside | (one & free), free & ~one, u))
+        heapq.heappush(cases, (bound, 2 * count + 1, inside, free & ~one, u))
+    return Known(max(trivial, min([upper, closed, *(case[0] for case in cases)])), upper, support, root)
+
+
+def _convex_part(problem: Problem) -> tuple[Indices, ConvexPart]:
+    """The columns that are not zero, and the objective on them; refused where no bound is known."""
+    design, (n, d) = problem.design, problem.design.shape
+    if problem.target_shape:
+        raise ValueError(f"certify bounds models of one target, y has {problem.target_shape[0]}")
+    if not (problem.quadratic or problem.loss.has_entropy_bound):
+        raise ValueError(f"certify knows bounds for squared and logistic loss, not for {problem.loss!r}")
+    if d > MAX_COLUMNS:
+        raise ValueError(
+            f"certify holds d x d numbers and X has {d} columns, more than {MAX_COLUMNS}; choose columns "
+            "first by PursuitFeatureSelector, or audit the path instead"
+        )
+    norms = design.norms(0)
+    live = np.flatnonzero(norms > design.noise_floor(np.arange(d)))
+    A, samples = design.columns(live, cache=False) / norms[live, None], problem.subset(slice(None))
+    ridge, D = problem.penalties(live) / norms[live] ** 2, np.zeros_like(norms[live])
+    if problem.quadratic:  # a triangle has the same losses as X and y, in d + 1 rows
+        triangle = np.asarray(np.linalg.qr(np.column_stack([A.T, problem.y]), mode="r"))
+        A, samples = np.ascontiguousarray(triangle[:, :-1].T), replace(samples, y=triangle[:, -1].copy())
+        D = largest_diagonal(A @ A.T)
+    if not (problem.penalty or D.any()):
+        raise ValueError(
+            "certify with ridge=0 needs squared loss, more rows than columns, and columns that do not depend "
+            f"on each other; X has shape {(n, d)}: give ridge > 0, or fewer columns"
+        )
+    weighted = A if samples.weights is None else A * np.sqrt(samples.weights)
+    curvature = (samples.loss.smoothness or 1.0) * float(np.linalg.norm(weighted, 2)) ** 2
+    return live, ConvexPart(A, samples, ridge, D, curvature * (1.0 + 1e-9))
