@@ -1,4 +1,4 @@
-"""What successive halving promises: success probabilities and budgets, as functions.
+"""What successive halving and successive reject promise: success probabilities and budgets, as functions.
 
 All bounds are worst-case and loose: at n=1000, d=2000 and a budget of 0.2 n d the bound of
 ``success_probability`` is negative, which promises nothing and does not mean that halving fails. They say
@@ -12,6 +12,7 @@ still be missing.
 References
 ----------
 Karnin, Koren, Somekh. Almost optimal exploration in multi-armed bandits. ICML 2013 (theorem 4.1).
+Audibert, Bubeck, Munos. Best arm identification in multi-armed bandits. COLT 2010 (theorem 2).
 Jamieson, Talwalkar. Non-stochastic best arm identification and hyperparameter optimization. AISTATS 2016
 (theorem 1).
 """
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import Floats
-from skpursuit.parameters import as_array, check_count, check_number, short_repr
+from skpursuit.parameters import as_array, check_choice, check_count, check_number, short_repr
 
 
 def h2(X: Any, r: ArrayLike, absolute: bool = True) -> float:
@@ -87,15 +88,41 @@ def success_probability(T: float, H2: float, d: int) -> float:
     return 1 - 3 * log2(d) * exp(-T / (8 * H2 * log2(d)))
 
 
-def sequence_probability(K: int, P: float) -> float:
-    """Lower bound 1 - K P of the chance that K steps all select as the exact algorithm does.
+def reject_probability(T: float, H2: float, d: int) -> float:
+    """Lower bound of the chance that successive reject finds the best of d arms.
+
+    1 - d (d - 1) / 2 exp(-(T - d) / (L H2)) with L = 1/2 + 1/2 + 1/3 + ... + 1/d.
+
+    Parameters
+    ----------
+    T, H2, d
+        As in ``success_probability``.
+
+    Returns
+    -------
+    float
+        Negative where nothing is promised.
+    """
+    check_count("d", d, optional=False, least=2)
+    check_number("T", T, "[0, inf]")
+    check_number("H2", H2, "(0, inf]")
+    harmonic = 0.5 + float((1 / np.arange(2, d + 1)).sum())
+    return 1 - d * (d - 1) / 2 * exp(-(T - d) / (harmonic * H2))
+
+
+def sequence_probability(K: int, P: ArrayLike, form: str = "linear") -> float:
+    """Lower bound of the chance that K steps all select as the exact algorithm does.
+
+    The paper's three bounds, each at least as large as the next: the product of 1 - P_t ("product"),
+    (1 - max P_t)^K ("power") and 1 - K max P_t ("linear").
 
     Parameters
     ----------
     K : int
         Number of steps.
-    P : float
-        Upper bound, for every step, of the chance that it selects something else.
+    P : float or array-like of shape (K,)
+        Upper bound, for every step or for each, of the chance that it selects something else.
+    form : {"product", "power", "linear"}
 
     Returns
     -------
@@ -103,8 +130,14 @@ def sequence_probability(K: int, P: float) -> float:
         Negative where nothing is promised.
     """
     check_count("K", K, optional=False, least=0)
-    check_number("P", P, "[0, inf]")
-    return 1 - K * P
+    check_choice("form", form, ("product", "power", "linear"))
+    steps = np.broadcast_to(as_array("P", P).astype(np.float64), K)
+    if not (as_array("P", P) >= 0).all():
+        raise ValueError(f"P must be at least 0, got {short_repr(P)}")
+    worst = float(steps.max(initial=0.0))
+    if form == "linear":
+        return 1 - K * worst
+    return float(np.prod(np.maximum(1 - (steps if form == "product" else np.full(K, worst)), 0.0)))
 
 
 def budget(delta: float, H2: float, d: int, K: int = 1) -> float:

@@ -1,12 +1,14 @@
 """Successive halving: the algorithm of the paper, its counts, its certificates, and what it promises."""
 
 from dataclasses import replace
+from math import ceil, log2
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skpursuit import SuccessiveHalving, as_design
+from skpursuit.selectors import Query
 from skpursuit.selectors import successive_halving as halving
 
 from ..support.asking import (
@@ -304,10 +306,42 @@ def test_group_scores_of_one_target_are_absolute_ones():
         np.testing.assert_allclose(group.estimates[:, 0], one.estimates, rtol=1e-12)
 
 
+def test_draws_follow_the_printed_algorithm_and_spend_the_budget():
+    X, r = gaussian(50, 64)
+    for k in (1, 5):
+        rng, alive, sums, used = np.random.default_rng(7), np.arange(64), np.zeros(64), 0
+        rounds = ceil(log2(64 / k))
+        for _ in range(rounds):
+            rows = rng.integers(50, size=int(3.0 * 50 * 64 / (len(alive) * rounds)))
+            sums[alive] += X[rows][:, alive].T @ r[rows]
+            used += len(rows)
+            best = np.argsort(-np.abs(sums[alive]), kind="stable")[: max(k, len(alive) // 2)]
+            alive = alive[np.sort(best)]
+        answer = ask(SuccessiveHalving("draws", 3.0, 0), X, Question(r, k=k, seed=7))
+        assert sorted(answer.indices.tolist()) == alive.tolist()
+        assert answer.certificate == "heuristic"
+        np.testing.assert_allclose(np.sort(answer.estimates), np.sort(sums[alive] * 50 / used))
+        assert answer.entries_read > 0.9 * 3.0 * X.size
+
+
+@pytest.mark.parametrize("k", [20, 40, 100])
+def test_the_whole_budget_is_spent_for_many_columns(k):
+    X, r = gaussian(4000, 512)
+    design, query = as_design(X), Query(r, k)
+    race = halving.HalvingRun(design, query, SuccessiveHalving().order_rows(design, query), coded=False)
+    assert len(race.run(0.05 * X.size, 0.0).columns) == k
+    rows, arms = [0, *(rows for rows, _ in race.rounds)], [512, *(len(left) for _, left in race.rounds)]
+    pulls = sum((after - before) * count for before, after, count in zip(rows, rows[1:], arms))
+    assert rows[-1] < 4000  # no round is cut off by the end of the rows
+    assert 0.95 * 0.05 * X.size < pulls <= 0.05 * X.size
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"order": "sorted"}, "order must be one of energy, random"),
+        ({"order": "sorted"}, "order must be one of energy, random, draws"),
+        ({"order": "draws"}, "use exact_fraction=0"),
+        ({"order": "draws", "exact_fraction": 0, "doubling": True}, "doubling=False"),
         ({"budget": 0.0}, "budget must be above 0 and finite"),
         ({"exact_fraction": 1.1}, "exact_fraction must be at least 0 and at most 1"),
     ],

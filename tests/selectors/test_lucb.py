@@ -6,6 +6,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import LUCB, as_design
 from skpursuit.data import operator_tile as operator
+from skpursuit.selectors import Query
 from skpursuit.selectors.lucb import INITIAL_PULLS, Arms
 
 from ..support.asking import Question, ask
@@ -81,3 +82,12 @@ def test_large_operators_are_refused(monkeypatch):
 def test_parameters_are_checked(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         LUCB(**bad)
+
+
+def test_its_rounds_end_in_its_answer():
+    X, r = clear_problem(np.random.default_rng(1))
+    query = Question(r, seed=3)
+    *_, (pulled, columns, estimates) = LUCB().rounds(as_design(X), Query(r, rng=np.random.default_rng(3)))
+    answer = ask(LUCB(), X, query)
+    assert columns[np.abs(estimates).argmax()] == answer.indices[0]
+    assert pulled * X.shape[1] == pytest.approx(answer.entries_read)

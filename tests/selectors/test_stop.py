@@ -12,8 +12,10 @@ from skpursuit import (
     L1Ball,
     Stability,
     Uniform,
+    as_design,
     minimize,
 )
+from skpursuit.selectors import Query
 from skpursuit.selectors import stop_rules as stop
 
 from ..support.asking import ask, by_energy, random_question
@@ -154,3 +156,20 @@ def test_only_rules_combine():
     for kind in (Greedy, Uniform, Importance):
         with pytest.raises(TypeError, match=r"stop must be an object such as Stability\(0.02\)"):
             kind(stop=0.02)
+
+
+def test_stability_looked_at_after_every_row_stops_where_the_leader_has_stood_for_the_rows_asked():
+    X = np.random.default_rng(3).standard_normal((400, 30))
+    r = np.random.default_rng(4).standard_normal(400)
+    rows = np.argsort(-np.abs(r) * np.linalg.norm(X, axis=1), kind="stable")
+    leaders = np.abs(np.cumsum(r[rows, None] * X[rows], axis=0)).argmax(axis=1)
+    stood = 0
+    for used in range(1, 400):
+        stood = stood + 1 if leaders[used] == leaders[used - 1] else 0
+        if stood == 40:
+            break
+    answer = Greedy(Stability(40, check_every=1)).select(as_design(X), Query(r))
+    assert answer.entries_read == (used + 1) * 30 < 400 * 30
+    assert answer.columns.tolist() == [leaders[used]]
+    seldom = Greedy(Stability(40)).select(as_design(X), Query(r))
+    assert seldom.entries_read % (40 * 30) == 0

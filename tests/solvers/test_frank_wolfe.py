@@ -16,6 +16,7 @@ from skpursuit import (
     L1Ball,
     Simplex,
     Status,
+    Uniform,
     as_design,
     datasets,
     minimize,
@@ -282,3 +283,25 @@ def test_it_is_shown_as_it_is_written():
     assert repr(solver) == shown + "gap_tol=0.1, lazy=True)"
     assert eval(repr(solver)) == solver
     assert pickle.loads(pickle.dumps(solver)) == solver
+
+
+def test_without_confirmation_a_step_without_a_gain_is_left_out_and_nothing_else_is_read():
+    X, y, w = datasets.make_sparse_signal(60, 120, 4, snr=20.0, random_state=0)
+    ball = L1Ball(float(np.abs(w).sum()))
+    runs = {
+        confirm: minimize(X, y, FrankWolfe(ball, max_iter=200, confirm=confirm), Uniform(), random_state=0)
+        for confirm in (True, False)
+    }
+    assert max(record.entries_read for record in runs[True].history) > X.size  # a second look
+    assert runs[False].n_iter == 200
+    assert max(record.entries_read for record in runs[False].history) <= X.size
+    assert runs[False].entries_read < runs[True].entries_read
+    same = [a.objective == b.objective for a, b in zip(runs[False].history, runs[False].history[1:])]
+    assert any(same)
+    assert runs[False].objective >= runs[True].objective
+
+
+def test_without_confirmation_an_exact_selector_still_ends_a_run():
+    X, y, _ = datasets.make_sparse_signal(60, 120, 4, snr=20.0, random_state=0)
+    solver = FrankWolfe(L1Ball(0.5), max_iter=500, variant="away", gap_tol=1e-6, confirm=False)
+    assert minimize(X, y, solver, "exact").status in (Status.CONVERGED, Status.OPTIMAL)

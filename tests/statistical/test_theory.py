@@ -7,13 +7,16 @@ import pytest
 from scipy import sparse
 from tests.support.data import reads
 
+from skpursuit import SuccessiveReject
 from skpursuit.data import as_design
+from skpursuit.selectors import Query, Signed
 from skpursuit.theory import (
     budget,
     envelope,
     h2,
     nonstochastic_budget,
     nonstochastic_gap,
+    reject_probability,
     sequence_probability,
     success_probability,
 )
@@ -122,6 +125,24 @@ def test_sequence_of_steps_succeeds_as_often_as_promised():
     assert right.all(axis=0).mean() >= promised
 
 
+@pytest.mark.parametrize("promise", [0.55, 0.9])
+def test_successive_reject_succeeds_as_often_as_promised(promise):
+    d = 8
+    X, r = sign_problem(d, seed=d)
+    H2, harmonic = h2(X, r, absolute=False), 0.5 + sum(1 / i for i in range(2, d + 1))
+    T = d + harmonic * H2 * log(d * (d - 1) / 2 / (1 - promise))
+    assert reject_probability(T, H2, d) == pytest.approx(promise)
+    assert reject_probability(0, H2, d) < 0
+
+    def rate(budget):
+        asked = [Query(r, score=Signed(), rng=np.random.default_rng(seed)) for seed in range(100)]
+        selector, design = SuccessiveReject(budget / X.size), as_design(X)
+        return np.mean([selector.select(design, query).columns[0] == d - 1 for query in asked])
+
+    assert rate(T) >= promise
+    assert rate(d) < promise  # what must be spent at the least does not keep the promise
+
+
 def test_h2_by_hand():
     # Pulls n r x: columns (4, 4), (4, 0), (-4, 4): means 4, 2, 0 and range 8.
     X, r = np.array([[1.0, 1.0, -1.0], [1.0, 0.0, 1.0]]), np.array([2.0, 2.0])
@@ -152,6 +173,9 @@ def test_formulas_by_hand():
     assert budget(0.1, 10.0, 4) == pytest.approx(160 * log(60))
     assert budget(0.1, 10.0, 4, K=7) == pytest.approx(160 * log(420))
     assert sequence_probability(7, 0.01) == pytest.approx(0.93)
+    assert sequence_probability(7, 0.01, "power") == pytest.approx(0.99**7)
+    assert sequence_probability(2, [0.01, 0.2], "product") == pytest.approx(0.99 * 0.8)
+    assert sequence_probability(2, [0.01, 0.2]) == pytest.approx(0.6)
 
 
 def test_bound_is_loose_at_practical_sizes():
@@ -242,6 +266,8 @@ def test_counts_of_a_design_are_left_alone():
         (success_probability, (10, np.nan, 4), "H2 must be above 0"),
         (sequence_probability, (-1, 0.1), "K must be at least 0"),
         (sequence_probability, (1, -0.1), "P must be at least 0"),
+        (sequence_probability, (2, [0.1, 0.1], "sum"), "form must be one of"),
+        (reject_probability, (10, 1.0, 1), "d must be at least 2, got 1"),
         (budget, (0.0, 1.0, 4), "delta must be above 0 and below 1"),
         (budget, (1.0, 1.0, 4), "delta must be above 0 and below 1"),
         (budget, (0.1, -1.0, 4), "H2 must be above 0"),

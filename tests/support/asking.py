@@ -160,7 +160,8 @@ def plain_halving(X, question, order, pulls, finish):
     """Successive halving as the paper's algorithm has it: the answer, and the columns that survived."""
     partial = lambda rows, cols: question.score.of(X[rows][:, cols].T @ question.r[rows])  # noqa: E731
     alive = question.allowed(X.shape[1])
-    few, rounds = np.ceil(finish * len(alive)), max(1, int(np.ceil(np.log2(len(alive)))))
+    few = np.ceil(finish * len(alive))
+    rounds = max(1, int(np.ceil(np.log2(max(1, len(alive) / question.k)))))
     used = 0
     for _ in range(rounds):
         if len(alive) <= few:

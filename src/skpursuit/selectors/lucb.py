@@ -11,6 +11,7 @@ arm that was pulled on all rows has an interval of no width, and once all arms h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, log
 
@@ -21,7 +22,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Selector, check_entry_access
+from skpursuit.selectors.base import BoundSelector, Round, Selector, check_entry_access
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -70,6 +71,22 @@ class LUCB(Selector):
         return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
+        *_, arms = self._pulled(design, query)
+        if (arms.pulls == design.shape[0]).all():
+            rounding = design.rounding(query.r, any_order=True)
+            error = None if rounding is None else rounding[arms.columns]
+            return resolve_top_k(design, query, Estimate(arms.sums, error), arms.columns)
+        means = arms.means()
+        best = top_k(query.score.of(means), query.k)
+        return Selection(arms.columns[best], means[best], "heuristic")
+
+    def rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """The estimates of all columns after more and more pulls."""
+        for arms in self._pulled(design, query):
+            yield arms.pulls.sum() / design.shape[1], arms.columns, arms.means()
+
+    def _pulled(self, design: Design, query: Query) -> Iterator[Arms]:
+        """What was read of each column, after the first pulls and after every later ones."""
         check_entry_access(design, "lucb")
         n, d = design.shape
         columns = query.allowed(d)
@@ -77,18 +94,13 @@ class LUCB(Selector):
         arms = Arms(design, query.r, columns, rng.permutation(n))
         if len(columns):
             arms.pull(np.arange(len(columns)), INITIAL_PULLS)
+        yield arms
         while arms.pulls.sum() < self.budget * n * d:
             wanted = self._undecided(query, arms)
             if len(wanted) == 0:
                 break
             arms.pull(wanted, self.batch_size)
-        if (arms.pulls == n).all():
-            rounding = design.rounding(query.r, any_order=True)
-            error = None if rounding is None else rounding[columns]
-            return resolve_top_k(design, query, Estimate(arms.sums, error), columns)
-        means = arms.means()
-        best = top_k(query.score.of(means), query.k)
-        return Selection(columns[best], means[best], "heuristic")
+            yield arms
 
     def _undecided(self, query: Query, arms: Arms) -> Indices:
         """The leaders and their nearest rivals, those with rows left to read; none once they are apart."""

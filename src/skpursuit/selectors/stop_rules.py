@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.parameters import check_number, short_repr
+from skpursuit.parameters import check_count, check_number, short_repr
 from skpursuit.selectors.query import Query
 
 CHECK_EVERY = 128  # rows between two looks at the estimates, at most: a look costs as much as two rows
@@ -78,12 +78,17 @@ class Stability(StopRule):
     ----------
     rows : int or float
         N_s of the paper: a number of rows, or a fraction of n when below 1.
+    check_every : int, optional
+        Rows between two looks at the leader; 1 is the rule as the paper prints it. Default: N_s in as few
+        equal parts as have at most 128 rows, and the leader is seen at the ends of parts alone.
     """
 
     rows: float = 0.02
+    check_every: int | None = None
 
     def __post_init__(self) -> None:
         check_number("rows", self.rows, "(0, inf)")
+        check_count("check_every", self.check_every)
 
     def patience(self, n: int) -> int:
         """N_s as a number of rows."""
@@ -103,7 +108,7 @@ class Stability(StopRule):
 
     def next_check(self, rows_used: int, n: int) -> int:
         patience = self.patience(n)
-        return rows_used + ceil(patience / ceil(patience / CHECK_EVERY))
+        return rows_used + (self.check_every or ceil(patience / ceil(patience / CHECK_EVERY)))
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,9 @@ class SuccessiveHalving(Selector):
 
     Parameters
     ----------
-    order : "energy" or "random"
-        Rows in decreasing |r_i| ||x_i|| (the paper's non-stochastic form), or one random permutation.
+    order : "energy", "random" or "draws"
+        Rows in decreasing |r_i| ||x_i|| (the paper's non-stochastic form), one random permutation, or rows
+        drawn with replacement in every round (the paper's stochastic form, which needs `exact_fraction` 0).
     budget : float
         Pulls, as a fraction of n d.
     exact_fraction : float
@@ -54,13 +55,15 @@ class SuccessiveHalving(Selector):
     doubling: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("order", self.order, ("energy", "random"))
+        check_choice("order", self.order, ("energy", "random", "draws"))
         check_number("budget", self.budget, "(0, inf)")
         check_number("exact_fraction", self.exact_fraction, "[0, 1]")
         check_flag("doubling", self.doubling)
+        if self.order == "draws" and (self.exact_fraction or self.doubling):
+            raise ValueError("order='draws' scores nothing exactly; use exact_fraction=0, doubling=False")
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        if uses_codes(design):
+        if uses_codes(design) and self.order != "draws":
             design.codes(fine=True)
             design.norms(1)
         else:
@@ -68,11 +71,15 @@ class SuccessiveHalving(Selector):
         return BoundSelector(self, design)
 
     def nbytes(self, design: Design) -> int:
-        if not uses_codes(design):
+        if not uses_codes(design) or self.order == "draws":
             return design.access.layout_bytes("rows")
         return 2 * design.shape[0] * design.shape[1]
 
     def find(self, design: Design, query: Query) -> Selection:
+        if self.order == "draws":
+            *_, (used, alive, sums) = self._draw_rounds(design, query)
+            best = top_k(query.score.of(sums), query.k)
+            return Selection(alive[best], sums[best] * (design.shape[0] / max(1.0, used)), "heuristic")
         race = HalvingRun(design, query, self.order_rows(design, query))
         pulls = self.budget * design.shape[0] * design.shape[1]
         answer = race.run(pulls, self.exact_fraction)
@@ -85,6 +92,9 @@ class SuccessiveHalving(Selector):
 
     def rounds(self, design: Design, query: Query) -> Iterator[Round]:
         """Sums over more and more rows of the columns that are left, twice where some are dropped."""
+        if self.order == "draws":
+            yield from self._draw_rounds(design, query)
+            return
         alive = query.allowed(design.shape[1])
         race = HalvingRun(design, query, self.order_rows(design, query), coded=False)
         race.run(self.budget * design.shape[0] * design.shape[1], self.exact_fraction)
@@ -97,6 +107,23 @@ class SuccessiveHalving(Selector):
             if used in dropped:
                 alive = dropped[used]
                 yield used, alive, sums[alive]
+
+    def _draw_rounds(self, design: Design, query: Query) -> Iterator[Round]:
+        """Rounds as the paper prints them: rows drawn anew for the columns that are left, then halved."""
+        (n, d), alive, used = design.shape, query.allowed(design.shape[1]), 0
+        rng = query.rng or np.random.default_rng(0)
+        sums, pulls, rounds = zero_gradient(design, query.r)[alive], self.budget * n * d, 0
+        if len(alive) > query.k:
+            rounds = halving_rounds(len(alive), query.k)
+        yield 0.0, alive, sums
+        for _ in range(rounds):
+            rows = rng.integers(n, size=max(1, int(pulls / (len(alive) * rounds))))
+            used += len(rows)
+            for part in np.array_split(rows, ceil(len(rows) / n)):
+                design.add_rows(part, query.r[part], sums, alive)
+            best = top_k_by_index(query.score.of(sums), max(query.k, len(alive) // 2))
+            alive, sums = alive[best], np.ascontiguousarray(sums[best].T).T
+            yield float(used), alive, sums
 
     @property
     def plot_title(self) -> str:
@@ -173,7 +200,7 @@ class HalvingRun:
 
     def _schedule(self, alive: int, pulls: float, few: int) -> Iterator[tuple[int, int]]:
         """For each round the rows after which columns are compared, and how many stay."""
-        rounds = max(1, ceil(log2(max(1, alive))))
+        rounds = halving_rounds(alive, self.query.k)
         until = 0
         for _ in range(rounds):
             if alive <= few:
@@ -261,6 +288,11 @@ class HalvingRun:
         g, bound = self.sums[len(self.rows)]
         assert bound is not None
         return resolve_top_k(design, query, Estimate(g[alive], bound[alive]), alive, CodeOrigin(True))
+
+
+def halving_rounds(arms: int, k: int) -> int:
+    """Rounds until k columns are left, among which the budget is shared: all of it is spent for any k."""
+    return max(1, ceil(log2(max(1.0, arms / k))))
 
 
 def uses_codes(design: Design) -> bool:

@@ -67,6 +67,9 @@ class FrankWolfe(Solver):
     lazy : bool
         Take the best active vertex without asking the selector while it promises at least half of the last
         known gap. Steps that did not ask have no `Record.gap`.
+    confirm : bool
+        Ask for an exact vertex where that of a heuristic selector promises nothing. False, as in the paper:
+        the iterate stays as it is and the next step asks anew; such a run ends by its limits.
 
     Examples
     --------
@@ -83,6 +86,7 @@ class FrankWolfe(Solver):
     variant: str = "vanilla"
     gap_tol: float | None = None
     lazy: bool = False
+    confirm: bool = True
 
     def __post_init__(self) -> None:
         check_methods("constraint", self.constraint, SET_METHODS, "L1Ball(2.0)")
@@ -91,6 +95,7 @@ class FrankWolfe(Solver):
         check_choice("variant", self.variant, VARIANTS)
         check_nonnegative("gap_tol", self.gap_tol)
         check_flag("lazy", self.lazy)
+        check_flag("confirm", self.confirm)
 
     @classmethod
     def from_parameters(cls, tol: float | None = None, **given: Any) -> Self:
@@ -155,9 +160,10 @@ class FrankWolfe(Solver):
             gap = point.value - toward.value
             if not isfinite(gap):
                 raise NonFiniteError("the duality gap is not finite")
-            if gap > max(floor, self.gap_tol or 0.0):
+            exact = answer.certificate == "exact"
+            if gap > max(floor, self.gap_tol or 0.0) or not (exact or self.confirm):
                 return toward, gap, None
-            if answer.certificate == "exact":
+            if exact:
                 break
             answer = select.select_exactly(query)
         return toward, gap, Status.OPTIMAL if gap <= floor else Status.CONVERGED
@@ -171,7 +177,8 @@ class FrankWolfe(Solver):
             dz += c * point.column(j)
         gamma, kept = STEP_RULES[self.line_search](point, dz, way.max_step, int(memory["t"]) - 1)
         if not gamma > 0:
-            return replace(state, status=Status.STALLED, last_update=None, memory={**state.memory, **memory})
+            status = Status.STALLED if self.confirm else None
+            return replace(state, status=status, last_update=None, memory={**state.memory, **memory})
         support, coef = apply_step(state, way, gamma)
         z = state.z + gamma * dz
         columns = np.array([j for j, _ in way.moves], dtype=np.intp)

@@ -33,7 +33,7 @@ class StoGradMP(GraSP):
     n_nonzero_coefs, tol, rtol, max_iter, refit, ridge
         As in `GraSP`.
     batch_size : int, optional
-        Rows in B. Default: k, as in the paper's experiments.
+        Rows in B. Default: k. 1 is the method of the paper's experiments, and needs far more steps.
     """
 
     batch_size: int | None = None

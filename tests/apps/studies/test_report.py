@@ -52,7 +52,7 @@ def toy_rows(methods):
     for i, method in enumerate(methods):
         for k in (10, 50, 100, 200, 400):
             for trial in (0, 1):
-                place = {"n": 500, "d": 1000, "k": k, "trial": trial, "method": method, **SET}
+                place = {"n": 500, "d": 1000, "k": k, "trial": trial, "snr": 3.0, "method": method, **SET}
                 found = {"f_measure": max(0.0, 1 - 0.001 * i * k / 4), "same_atoms": 1.0, "iterations": k}
                 yield {**place, **found, "seconds": 1e-4 * (1 + i) * k + trial, "share_read": 1 / (1 + i)}
 
@@ -82,7 +82,7 @@ def html(tmp_path_factory):
         for rows in (1.0, 4.5, 9.0)
     ]
     write(folder, "race", rows)
-    return render_page(folder)
+    return render_page(folder)[0]
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """The experiments: their grids, and one cell of each on something small."""
 
+import base64
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,18 +8,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from skpursuit import CoSaMP, as_design, datasets, minimize
+from skpursuit import OMP, CoSaMP, as_design, datasets, minimize
 from skpursuit.apps.studies import audio, synthetic, text
 from skpursuit.apps.studies.grid import run_experiment
 from skpursuit.apps.studies.loaders import AudioRecording, DataError, make_music, make_text
 from skpursuit.apps.studies.methods import (
+    DECLARED,
     METHODS,
     RESULT_COLUMNS,
     FixedIterationCoSaMP,
     MethodError,
     RowExact,
+    encode_columns,
     load_selector,
     make_selector,
+    runs,
+    stochastic,
 )
 from skpursuit.apps.studies.results import read_results, settings_digest
 from skpursuit.apps.studies.statistics import common_problems, curves, ratios
@@ -41,7 +46,7 @@ def tiny(monkeypatch):
     audio.learned.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw"])
+@pytest.mark.parametrize("name", ["omp", "cosamp", "budget", "scaling", "fw", "families"])
 @pytest.mark.parametrize("full", [False, True])
 def test_cells_are_different_plain_values_of_known_methods(name, full):
     experiment = STUDIES[name](StudyOptions(full=full, trials=2))
@@ -49,8 +54,9 @@ def test_cells_are_different_plain_values_of_known_methods(name, full):
     assert len({settings_digest(cell) for cell in cells}) == len(cells)
     assert json.loads(json.dumps(cells)) == cells
     assert {cell["method"] for cell in cells} <= set(METHODS)
-    assert {"exact", "rows", "halving"} <= {cell["method"] for cell in cells}
+    assert {"exact", "halving"} <= {cell["method"] for cell in cells}
     assert all(set(cell) <= set(experiment.columns) for cell in cells)
+    assert {cell["snr"] for cell in cells} == ({30.0} if name == "families" else {3.0, 30.0})
     assert all(experiment.cost(cell) > 0 for cell in cells)
 
 
@@ -71,6 +77,83 @@ def test_full_grids_have_the_sizes_of_the_paper():
     assert {"exact", "exact-k", "rows", "rows-k", "stoch"} <= {
         c["method"] for c in STUDIES["cosamp"](StudyOptions(full=True)).cells
     }
+
+
+def test_every_method_that_is_named_is_run_where_it_can_be():
+    cells = STUDIES["omp"](StudyOptions(methods=("gram", "lucb", "stoch"), snr=(20.0,))).cells
+    assert {cell["method"] for cell in cells} == {"exact", "gram", "lucb"}
+    assert {cell["snr"] for cell in cells} == {20.0}
+    assert not runs("omp", "grasp")
+    assert runs("text", "grasp")
+    assert not runs("race", "gram")
+
+
+@pytest.mark.parametrize("family", DECLARED["families"]["designs"])
+def test_families_of_x_have_unit_columns_and_the_noise_asked_for(family):
+    cell = {"n": 300, "d": 60, "k": 5, "trial": 0, "snr": 20.0, "design": family}
+    X, y, w = synthetic.toy(synthetic.place_of(cell))
+    assert np.linalg.norm(X, axis=0) == pytest.approx(1.0)
+    ratio = np.sum((X @ w) ** 2) / np.sum((y - X @ w) ** 2)
+    assert 10 * np.log10(ratio) == pytest.approx(20.0, abs=1.0)
+    neighbours = np.median(np.sum(X[:, 1:] * X[:, :-1], axis=0))
+    assert neighbours == pytest.approx({"correlated": 0.9, "coherent": 0.8}.get(family, 0.0), abs=0.1)
+
+
+def test_noise_of_another_size_is_the_same_noise():
+    (X, y, w), (X2, y2, w2) = (synthetic.toy((50, 80, 3, 1, snr, "")) for snr in (3.0, 23.0))
+    assert (X == X2).all()
+    assert (w == w2).all()
+    assert y - X @ w == pytest.approx(10 * (y2 - X @ w2))
+
+
+def test_printed_methods_follow_the_paper():
+    stop = make_selector("greedy-printed", stability=7).stop
+    assert (stop.rows, stop.check_every) == (7, 1)
+    assert make_selector("halving-draws").order == "draws"
+    assert make_selector("halving-printed").exact_fraction == 0
+    assert stochastic("stoch", 10, 4).batch_size == 1
+    assert stochastic("stoch-batch-3k", 10, 4).batch_size is None
+    assert stochastic("stoch-batch-3k", 10, 4).max_iter == 12
+    assert isinstance(text.text_solver("rows-printed", 50, 100), FixedIterationCoSaMP)
+    assert (
+        text.text_solver("rows-printed", 50, 100).max_iter,
+        text.text_solver("rows", 50, 100).max_iter,
+    ) == (50, 25)
+
+
+def test_columns_are_kept_in_their_order():
+    columns = np.array([300, 7, 65535])
+    assert np.frombuffer(base64.b64decode(encode_columns(columns, 65536)), "<u2").tolist() == columns.tolist()
+    assert np.frombuffer(base64.b64decode(encode_columns(columns, 65537)), "<u4").tolist() == columns.tolist()
+    cell = {**TOY, "snr": 30.0, "method": "exact", "stability": 0.02, "budget": 0.2}
+    (exact,), (rows,) = (synthetic.run_omp({**cell, "method": method}) for method in ("exact", "rows"))
+    X, y, _ = synthetic.toy(synthetic.place_of(cell))
+    found = np.frombuffer(base64.b64decode(exact["columns"]), "<u2")
+    assert found.tolist() == minimize(X, y, OMP(4), "exact").support.tolist()
+    assert rows["columns"] is None
+    assert (rows["precision"], rows["jaccard"]) == (1.0, 1.0)
+
+
+def test_second_looks_are_counted_apart():
+    cell = {**TOY, "method": "uniform", "iteration_limit": 60, "stability": 0.02}
+    (ours,), (printed,) = (synthetic.run_fw({**cell, "method": m}) for m in ("uniform", "uniform-printed"))
+    assert 0 < ours["second_looks"] < 1
+    assert printed["second_looks"] == 0
+    assert printed["iterations"] == 60
+
+
+@pytest.mark.parametrize("kind", ["success", "envelope", "pursuit"])
+def test_theory_cells_hold_what_is_promised(kind):
+    experiment = STUDIES["theory"](StudyOptions())
+    cells = [cell for cell in experiment.cells if cell["kind"] == kind and cell.get("x", 0) <= 8]
+    assert json.loads(json.dumps(cells)) == cells
+    for cell in (cells[0], cells[-1]):
+        rows = experiment.run(
+            {**cell, "repeats": 20} if kind == "success" else {**cell, "n": 40, "d": 80, "k": 3}
+        )
+        assert all({**cell, **row}.keys() <= set(experiment.columns) for row in rows)
+        assert all(0 <= row["measured"] <= 1 for row in rows)
+        assert all(row.get("margin", 0) >= -0.02 for row in rows)
 
 
 def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
@@ -108,14 +191,16 @@ def test_omp_cells(method):
         assert row["entries_read"] == pytest.approx(4 * 60 * 120, rel=0.1)
 
 
-@pytest.mark.parametrize("method", ["exact", "rows", "exact-k", "rows-k", "greedy", "halving", "stoch"])
+@pytest.mark.parametrize(
+    "method", ["exact", "rows", "exact-k", "rows-k", "greedy", "halving", "stoch", "stoch-batch"]
+)
 def test_cosamp_cells(method):
     (row,) = synthetic.run_cosamp({**TOY, "method": method})
     if method.endswith("-k"):
         assert row["iterations"] == 4
     if method in ("exact", "rows"):
         assert row["same_atoms"] == 1.0
-    assert set(row) == set(list(RESULT_COLUMNS["toy"])[8:])
+    assert set(row) == set(list(RESULT_COLUMNS["toy"])[10:])
 
 
 @pytest.mark.parametrize("method", ["exact", "bound", "gram", "halving"])
@@ -220,16 +305,16 @@ def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_ans
     )
     own = {"LUCB": f"{LUCB}:LUCB", "Silent": f"{tmp_path / 'mine.py'}:Silent"}
     experiment = STUDIES["race"](
-        StudyOptions(user_selectors=own, methods=("certified", "halving", "LUCB", "Silent"))
+        StudyOptions(user_selectors=own, methods=("certified", "halving", "LUCB", "lucb", "Silent"))
     )
-    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB"]
+    assert [cell["method"] for cell in experiment.cells] == ["halving", "LUCB", "lucb"]
     for cell in experiment.cells:
         rows = experiment.run({**cell, "n": 3000, "d": 60, "k": 3})
         assert len(rows) > 3
         assert rows == sorted(rows, key=lambda row: row["rows_read"])
         assert rows[-1]["rank"] == 1
         assert rows[-1]["left"] <= rows[0]["left"] <= 60
-        assert cell["method"] == "LUCB" or rows[-1]["left"] < 10
+        assert cell["method"].upper() == "LUCB" or rows[-1]["left"] < 10
         assert rows[-1]["winner"] == pytest.approx(1.0, abs=0.5)
         assert all(set(row) <= set(experiment.columns) for row in rows)
 
@@ -279,5 +364,6 @@ def test_means_are_over_problems_that_all_methods_have_finished():
 def test_one_disturbed_run_does_not_move_the_line_of_times_but_shows_in_its_band():
     rows = [{"method": "exact", "k": 5, "seconds": s, "f_measure": s} for s in (1.0, 2.0, 90.0)]
     (times,), (recovery,) = (curves(rows, "k", y) for y in ("seconds", "f_measure"))
-    assert (times.y, times.high) == ([2.0], [90.0])
-    assert recovery.y == [31.0]
+    assert (times.y, recovery.y) == ([2.0], [31.0])
+    assert times.high[0] == pytest.approx(2.0 + 0.93 * 44.5 / 3**0.5)
+    assert recovery.high[0] == pytest.approx(31.0 + np.std([1, 2, 90], ddof=1) / 3**0.5)

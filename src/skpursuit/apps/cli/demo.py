@@ -47,7 +47,7 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
                 current_monitor().set_message("fitting with {}", name)
                 selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
                 atoms = runs["exact"].atoms if "exact" in runs else None
-                found = measure((n, d, k, seed), solver, selector, atoms)
+                found = measure((n, d, k, seed, 3.0, ""), solver, selector, atoms)
                 runs[name] = min(runs.get(name, found), found, key=lambda one: one.row["seconds"])
     base = runs["exact"].row["seconds"]
     return [

@@ -17,7 +17,7 @@ from skpursuit.apps.cli import info
 from skpursuit.apps.cli.program import InputError, Output, check_outputs, command, write_files
 from skpursuit.progress import monitoring
 
-STUDY_ORDER = ("omp", "race", "cosamp", "budget", "scaling", "fw", "audio", "text")
+STUDY_ORDER = ("fw", "omp", "race", "cosamp", "budget", "scaling", "theory", "families", "audio", "text")
 FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
 IN_FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -53,6 +53,9 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
 )  # fmt: skip
 @click.option("--methods", default="", help="Compare these alone, as exact,halving,NAME.")
 @click.option(
+    "--snr", type=float, multiple=True, help="Noise of toy signals in dB, repeatable.  [default: 3 and 30]"
+)
+@click.option(
     "--out", "folder", type=IN_FOLDER,
     help="Folder of the results.  [default: results, with --full results-full]",
 )  # fmt: skip
@@ -61,9 +64,9 @@ def reproduce(
 ) -> None:
     """Run experiments of the paper; the same command resumes a stopped run.
 
-    STUDIES: omp (with the race), cosamp, budget, scaling, fw, audio, text, or all.
+    STUDIES: fw, omp (with the race), cosamp, budget, scaling, theory, families, audio, text, or all.
     """
-    from skpursuit.apps.studies.methods import METHODS, load_selector
+    from skpursuit.apps.studies.methods import METHODS, load_selector, runs
     from skpursuit.apps.studies.studies import StudyOptions
 
     chosen = tuple(filter(None, map(str.strip, methods.split(","))))
@@ -77,6 +80,12 @@ def reproduce(
     folder = folder or (FULL_FOLDER if options.full else FOLDER)
     wanted = {*studies, "race"} if "omp" in studies else set(studies)
     names = [name for name in STUDY_ORDER if name in wanted or "all" in wanted]
+    for method in options.methods:
+        takers = [name for name in names if name != "theory" and runs(name, method, options.user_selectors)]
+        if not takers:
+            raise InputError(f"--methods: {method!r} cannot be run in {', '.join(names)}")
+        if left := [name for name in names if name not in takers]:
+            out.echo_error(f"{method}: not run in {', '.join(left)}, which cannot take it")
     out.echo_json({name: str(_run(name, options, folder, jobs, out)) for name in names})
     out.echo(f"Results: {folder}/*.jsonl and, as tables, *.csv. A page of them: skpursuit report {folder}")
 
@@ -128,6 +137,7 @@ def report(folder: Path, page: Path | None, out: Output) -> None:
     if folder.is_dir():
         results = [folder / f"{name}.{end}" for name in STUDY_ORDER for end in ("jsonl", "csv")]
         check_outputs(results, {"--out": page})
-    write_files([(page, "--out", render_page(folder))])
+    made, claims = render_page(folder)
+    write_files([(page, "--out", made), (page.with_name("claims.csv"), "--out", claims)])
     out.echo_json({"page": str(page)})
-    out.echo(f"Page: {page}")
+    out.echo(f"Page: {page}, with the paper's claims as a table in claims.csv beside it")

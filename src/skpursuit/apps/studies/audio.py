@@ -13,9 +13,9 @@ import numpy as np
 import skpursuit
 from skpursuit.metrics import relative_error, support_overlap
 
+from . import methods as compared
 from .grid import Cell
 from .loaders import AudioRecording, find_audio, make_music
-from .methods import NO_USER_SELECTORS, FixedIterationCoSaMP, make_selector, timed_fit
 
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
 K = 10
@@ -37,17 +37,17 @@ def learned(data: str | Path | None, atoms: int) -> np.ndarray:
 
 
 def audio_solver(method: str) -> Any:
-    """A fixed number of iterations: k, or 3k for the second stochastic method."""
+    """A fixed number of iterations: k, or 3k for the second compared.stochastic method."""
     if method.startswith("stoch"):
-        return skpursuit.StoGradMP(n_nonzero_coefs=K, max_iter=3 * K if method == "stoch-3k" else K)
-    return FixedIterationCoSaMP(n_nonzero_coefs=K, max_iter=K)
+        return compared.stochastic(method, K, K)
+    return compared.FixedIterationCoSaMP(n_nonzero_coefs=K, max_iter=K)
 
 
 def run_audio(
     cell: Cell,
     data: str | Path | None,
     methods: tuple[str, ...],
-    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
+    user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS,
 ) -> list[dict[str, Any]]:
     """Code some pieces by every method, one after the other on each piece, exact first."""
     dictionary = learned(data, cell["atoms"])
@@ -55,21 +55,24 @@ def run_audio(
     pieces = recording(data).pieces[cell["first"] : cell["first"] + cell["count"]]
     pieces = pieces[pieces.any(axis=1)]  # silence has no code
     measured: dict[str, list[list[float]]] = {method: [] for method in methods if method != "coder"}
+    chosen: dict[str, list[np.ndarray]] = {method: [] for method in measured}
     for i, y in enumerate(pieces):
         exact: np.ndarray | None = None
         for method, numbers in measured.items():
-            selector = make_selector(method, user_selectors=user_selectors)
-            result, seconds = timed_fit(X, y, audio_solver(method), selector, seed=cell["first"] + i)
+            selector = compared.make_selector(method, user_selectors=user_selectors)
+            result, seconds = compared.timed_fit(X, y, audio_solver(method), selector, seed=cell["first"] + i)
             exact = result.support if exact is None else exact
+            chosen[method].append(result.support)
             error = relative_error(y, result.coef[result.support] @ dictionary[result.support])
             share = result.bytes_read / (max(1, result.n_iter) * dictionary.nbytes)
             same = support_overlap(exact, result.support)
             numbers.append([error, error**2, seconds, share, result.entries_read, result.n_iter, same])
-    rows = [
-        {"method": method, "count": len(pieces), **dict(zip(MEASURED, np.mean(numbers, axis=0).tolist()))}
-        for method, numbers in measured.items()
-        if numbers
-    ]
+    rows: list[dict[str, Any]] = []
+    for method, numbers in measured.items():
+        means = dict(zip(MEASURED, np.mean(numbers, axis=0).tolist()))
+        text = compared.encode_columns(np.concatenate(chosen[method]), len(dictionary))
+        new = not rows or text != rows[0]["columns"]
+        rows.append({"method": method, "count": len(pieces), **means, "columns": text if new else None})
     return rows + ([_code_together(dictionary, pieces)] if "coder" in methods and len(pieces) else [])
 
 

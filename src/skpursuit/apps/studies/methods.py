@@ -6,6 +6,7 @@ A method is a selector with its settings and a label. User-defined selectors com
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import sys
 import time
@@ -69,6 +70,30 @@ def settings_of(method: str) -> list[str]:
     return METHODS[method].get("takes", []) if method in METHODS else []
 
 
+def runs(study: str, method: str, user_selectors: Mapping[str, str] = NO_USER_SELECTORS) -> bool:
+    """Whether a study can run a method; a race needs one that records its rounds."""
+    if study == "race" and make_selector(method, user_selectors=user_selectors).rounds is None:
+        return False
+    return method in user_selectors or study in METHODS[method].get("only", (study,))
+
+
+def is_printed(method: str) -> bool:
+    """Whether a method is to follow the paper to the letter."""
+    return bool(METHODS.get(method, {}).get("printed"))
+
+
+def stochastic(method: str, k: int, max_iter: int, **given: Any) -> Any:
+    """StoGradMP with the rows a step, and the multiple of the iterations, of a method."""
+    most = (3 if method.endswith("-3k") else 1) * max_iter
+    batch = METHODS[method].get("batch")
+    return skpursuit.StoGradMP(n_nonzero_coefs=k, max_iter=most, batch_size=batch, **given)
+
+
+def encode_columns(columns: np.ndarray, d: int) -> str:
+    """Columns as text, in their order; studies.toml says how."""
+    return base64.b64encode(columns.astype("<u2" if d <= 2**16 else "<u4").tobytes()).decode()
+
+
 def make_selector(
     method: str,
     stability: float = 0.02,
@@ -86,7 +111,7 @@ def make_selector(
     if "error_bound" in one:
         made = replace(made, stop=skpursuit.ErrorBound(one["error_bound"]))
     if "stability" in settings_of(method):
-        made = replace(made, stop=skpursuit.Stability(stability))
+        made = replace(made, stop=skpursuit.Stability(stability, check_every=one.get("check_every")))
     if "budget" in settings_of(method):
         made = replace(made, budget=budget)
     return replace(made, **one.get("given", {}))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,19 +77,20 @@ def read_folder(folder: Path) -> dict[str, Results]:
     return found
 
 
-def render_page(folder: str | Path) -> str:
-    """Return the page of the results in a folder as one HTML document."""
+def render_page(folder: str | Path) -> tuple[str, str]:
+    """Return the page of the results in a folder, one HTML document, and the paper's claims as CSV."""
     results = read_folder(Path(folder))
+    claims = statistics.graded_claims(results)
     sizes = {str(one.settings["sizes"]) for one in results.values() if "sizes" in one.settings}
-    found = {name: one.rows for name, one in results.items()}
     runs = [dict(run) for one in results.values() for run in one.about]
     days = sorted({day for run in runs if (day := run.pop("measured", None))})
-    return render(
+    page = render(
         "study.html",
         title="Sparse selection by reading a fraction of the data",
-        sizes=sizes.pop() if len(sizes) == 1 else "mixed",
+        sizes=min(sizes) if len(sizes) == 1 else "mixed",
         results=results,
-        claims=statistics.graded_claims(found),
+        claims=claims,
+        shipped=statistics.shipped_verdicts() if sizes != {"full"} else {},
         machines=list({str(run): run for run in runs}.values()),
         days=list(dict.fromkeys([*days[:1], *days[-1:]])),
         statistics=statistics,
@@ -99,7 +100,10 @@ def render_page(folder: str | Path) -> str:
         measures=measures,
         settings_panels=settings_panels,
         race_panels=race_panels,
+        family_panels=family_panels,
+        theory_panels=theory_panels,
     )
+    return page, statistics.claims_csv(claims)
 
 
 @dataclass(frozen=True)
@@ -107,11 +111,12 @@ class Panel:
     """One plot: lines over a common axis; ``y_shown`` are values that the vertical axis shows anyway."""
 
     title: str
-    x_label: str
+    x_label: str  # mathematics between dollars
     lines: Sequence[Curve]
     x_log: bool = False
     y_log: bool = False
     y_shown: Sequence[float] = ()
+    names: Sequence[str] = ()  # of the values 0, 1, ... of x
 
     @property
     def places(self) -> list[float]:
@@ -140,10 +145,34 @@ def settings_panels(rows: ResultRows) -> list[Panel]:
     for method in methods_of(rows):
         own = where(rows, method=method)
         places = [row["stability"] if row["budget"] is None else 100 * row["budget"] for row in own]
-        level = len(set(places)) == 1
+        level = len(set(places)) == 1 and method != "reject"
         placed += [{**row, "setting": None if level else place} for row, place in zip(own, places)]
-    drawn = [row for row in placed if row["method"] != "reject"]
-    return measures(drawn, "setting", "N_s in rows; the budget is N_s / 100 of n d", x_log=True)
+    return measures(placed, "setting", "$N_s$ in rows; the budget is $N_s$ / 100 of $n d$", x_log=True)
+
+
+def family_panels(rows: ResultRows) -> list[Panel]:
+    """What every method finds and reads, by the family of X."""
+    names = list(dict.fromkeys(row["design"] for row in rows))
+    placed = [{**row, "family": names.index(row["design"])} for row in rows]
+    kinds = (
+        ("Atoms of exact that are found (%)", "same_atoms", (0, 100)),
+        ("X read in an iteration (%)", "share_read", (0,)),
+    )
+    return [
+        Panel(title, "columns of X", curves(placed, "family", y, 100), y_shown=shown, names=names)
+        for title, y, shown in kinds
+    ]
+
+
+def theory_panels(rows: ResultRows) -> list[Panel]:
+    """What was measured and what is promised of it: the panels that studies.toml lists."""
+    drawn = []
+    for panel in DECLARED["theory"]["panels"]:
+        own = where(rows, **panel["rows"])
+        lines = [(curve, name) for y, name in panel["lines"].items() for curve in curves(own, "x", y)]
+        named = [replace(curve, name=name or curve.name) for curve, name in lines]
+        drawn.append(Panel(panel["title"], panel["x"], named, **panel.get("axes", {})))
+    return drawn
 
 
 def race_panels(rows: ResultRows) -> list[Panel]:
@@ -166,10 +195,10 @@ def line_style(name: str) -> tuple[str, str]:
     if name in RACE_LINES:
         return RACE_LINES[name][1], ""
     if name in METHODS:
-        at = list(METHODS).index(name)
-        return COLOURS[at], MARKERS[at]
+        turn, at = divmod(list(METHODS).index(name), len(COLOURS) - 2)
+        return COLOURS[at], MARKERS[(at + turn) % len(MARKERS)]
     at = zlib.crc32(name.encode())
-    return COLOURS[len(METHODS) + at % 2], MARKERS[at % len(MARKERS)]
+    return COLOURS[at % 2 - 2], MARKERS[at % len(MARKERS)]
 
 
 def draw_panel(panel: Panel, key: str) -> Any:
@@ -201,12 +230,13 @@ def draw_panel(panel: Panel, key: str) -> Any:
     axes.minorticks_off()
     axes.tick_params(labelsize=8)
     if 0 < len(panel.places) <= 8:
-        axes.set_xticks(panel.places, [f"{x:g}" for x in panel.places])
+        axes.set_xticks(panel.places, panel.names or [f"{x:g}" for x in panel.places])
+        axes.tick_params(axis="x", labelrotation=30 if panel.names else 0)
     axes.set_xlabel(panel.x_label)
     axes.margins(x=0.04)
     if ends:
         _name_ends(figure, axes, ends, panel.places[-1])
-    return to_svg(figure, key, f"{panel.title} against {panel.x_label}. {describe(panel)}")
+    return to_svg(figure, key, f"{panel.title} against {panel.x_label.replace('$', '')}. {describe(panel)}")
 
 
 def _name_ends(figure: Any, axes: Any, ends: Sequence[tuple[float, str, str]], right: float) -> None:

@@ -63,11 +63,11 @@ class Results:
         return b"".join(map(json_line, lines))
 
     def table(self) -> str:
-        """Return the rows as CSV."""
-        text = io.StringIO()
+        """Return the rows as CSV, without the columns of X that were chosen."""
+        text, shown = io.StringIO(), [name for name in self.columns if name != "columns"]
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([row.get(name) for name in self.columns] for row in self.rows)
+        writer.writerow(shown)
+        writer.writerows([row.get(name) for name in shown] for row in self.rows)
         return text.getvalue()
 
 
@@ -78,9 +78,10 @@ def settings_digest(value: Any) -> str:
 
 
 def without_none(row: Mapping[str, Any]) -> Row:
-    """Return the values of a row that are there, as plain Python numbers."""
+    """Return the values of a row that are there, as plain Python numbers of six digits."""
     items = ((name, v.item() if hasattr(v, "item") else v) for name, v in row.items())
-    return {name: value for name, value in items if value is not None}
+    short = ((name, float(f"{v:.6g}") if isinstance(v, float) else v) for name, v in items)
+    return {name: value for name, value in short if value is not None}
 
 
 def json_line(entry: Any) -> bytes:

@@ -1,11 +1,12 @@
 """Statistics of result rows: means, speed ratios on the same problem, grades of the paper's claims.
 
-The claims are in paper.toml. Each names a function of this module that returns a value, which is graded, and
-a text, or None if the rows do not bear on the claim.
+The claims are in paper.toml, each with the checks that decide it.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +17,13 @@ from typing import Any
 import numpy as np
 
 from .methods import METHODS
-from .results import Row
+from .results import Results, Row
 
 ResultRows = Sequence[Row]
 Claim = Mapping[str, Any]
-ClaimValue = tuple[float, str] | None
 PAPER = tomllib.loads(files(__package__).joinpath("paper.toml").read_text(encoding="utf-8"))
-PROBLEM = ("n", "d", "k", "trial", "first")
+PROBLEM = ("n", "d", "k", "trial", "snr", "design", "first")
 SPLIT = ("collection", "split")  # of text, where k is part of the answer
-VERDICTS = (("not reproduced", "bad"), ("partly", ""), ("reproduced", "good"))
 
 
 @dataclass(frozen=True)
@@ -120,19 +119,21 @@ def compared(rows: ResultRows, *columns: str) -> list[dict[str, Any]]:
         own = where(rows, method=method)
         places = set(map(problem_of, own))
         exact = [row for row in where(rows, method="exact") if problem_of(row) in places]
-        speeds = {"blas": speed(rows, method, "exact"), "rows": speed(rows, method, "rows")}
+        rivals = {"blas": "exact", "rows": "rows", "rows_k": "rows-k"}
+        speeds = {name: speed(rows, method, rival) for name, rival in rivals.items()}
         means = {name: mean(own, name) for name in columns}
         found.append({"method": method, **speeds, **means, "exact": {n: mean(exact, n) for n in columns}})
     return found
 
 
 def curves(rows: Sequence[Row], x: str, y: str, scale: float = 1.0) -> list[Curve]:
-    """One line per method through the middle of its rows, with a band from the lowest to the highest.
+    """One line per method through the middle of its rows, with a band of one standard error.
 
-    The middle is the mean; of times the median, since one disturbed run would outweigh all others. Methods
-    whose rows have no x are drawn level.
+    The middle is the mean; of times the median, since one disturbed run would outweigh all others, with its
+    standard error from the quartiles. Methods whose rows have no x are drawn level.
     """
-    middle = np.median if y == "seconds" else np.mean
+    times = y == "seconds"
+    middle: Any = np.median if times else np.mean
     drawn = []
     for method in methods_of(rows):
         own = [row for row in where(rows, method=method) if row.get(y) is not None]
@@ -142,77 +143,124 @@ def curves(rows: Sequence[Row], x: str, y: str, scale: float = 1.0) -> list[Curv
             groups = {place: [level] for place in values(rows, x)}
         spread = any(len(group) > 1 for group in groups.values())
         if groups:
-            each = [[float(of(group)) for group in groups.values()] for of in (middle, min, max)]
-            drawn.append(Curve(method, list(groups), each[0], *(each[1:] if spread else ())))
+            centre = [float(middle(group)) for group in groups.values()]
+            width = [
+                0.93 * np.subtract(*np.quantile(g, (0.75, 0.25))) if times else np.std(g)
+                for g in groups.values()
+            ]
+            error = [float(w / max(1, len(g) - (not times)) ** 0.5) for w, g in zip(width, groups.values())]
+            band = [[c - e for c, e in zip(centre, error)], [c + e for c, e in zip(centre, error)]]
+            drawn.append(Curve(method, list(groups), centre, *(band if spread else ())))
     return drawn
 
 
-def speed_ratio(rows: ResultRows, claim: Claim) -> ClaimValue:
-    """How many times faster a method is than a baseline."""
-    ratio = speed(rows, claim["method"], claim["baseline"])
-    return None if ratio is None else (ratio, f"{ratio:.3g} times")
+def measurements(rows: ResultRows, check: Mapping[str, Any]) -> list[tuple[str, Any, float]]:
+    """The numbers that a check is about: method, place (a value of the column `by`), value.
+
+    Means of a column, less those of the method `against` on the same problems, or divided by them (`ratio`);
+    of times the median of how many times faster.
+    """
+    found, column, by = [], check["column"], check.get("by", "")
+    low, high = check.get("within", (-np.inf, np.inf))
+    base = where(rows, method=check.get("against"))
+    for method in check["methods"]:
+        own = where(rows, method=method, **check.get("where", {}))
+        places = values(own, by) if by else []
+        places = [place for place in places if isinstance(place, str) or low <= place <= high]
+        places = places[check.get("first", 0) : check.get("last", len(places))]
+        for place in places or [None]:
+            here = [row for row in own if place is None or row[by] == place]
+            if column == "seconds":
+                pace = ratios(here, base)
+                value = median(pace) if pace else None
+            else:
+                problems, value = set(map(problem_of, here)), mean(here, column)
+                other = mean([row for row in base if problem_of(row) in problems], column)
+                if value is not None and "against" in check:
+                    ratio = check.get("ratio")
+                    value = None if other is None else value / (other or np.nan) if ratio else value - other
+            if value is not None and np.isfinite(value):
+                found.append((method, place, value))
+    return found
 
 
-def contrast(rows: ResultRows, claim: Claim) -> ClaimValue:
-    """How the means of two methods differ at the largest k, by their ratio or their difference."""
-    k = max(values(rows, "k"), default=None)
-    first, second = (mean(where(rows, method=m, k=k), claim["column"]) for m in claim["methods"])
-    if first is None or second is None or (claim["by"] == "ratio" and not second):
+PICKS: Mapping[str, Any] = {
+    "min": min,
+    "max": max,
+    "rise": lambda found: found[-1] - found[0],
+    "ratio": lambda found: found[-1] / found[0],
+    "spread": lambda found: min(found) / max(found),
+}
+
+
+def grade_check(rows: ResultRows, check: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The grade of a check (2 holds, 1 partly, 0 not) and what was measured; None if nothing was."""
+    found = measurements(rows, check)
+    if not found:
         return None
-    value = first / second if claim["by"] == "ratio" else first - second
-    return value, claim["words"].format(first=first, second=second, value=value, k=k)
+    value, least = PICKS[check.get("pick", "min")]([v for _, _, v in found]), "at_least" in check
+    whole, part = check["at_least" if least else "at_most"]
+    grade = sum(value >= limit if least else value <= limit for limit in (whole, part))
+    unit = "\u00d7" if check["column"] == "seconds" or check.get("ratio") else ""
+    words = []
+    for method in dict.fromkeys(method for method, _, _ in found):
+        own = [(place, f"{v:.3g}{unit}") for m, place, v in found if m == method]
+        words.append(f"{method} {', '.join(v if p is None else f'{v} at {p}' for p, v in own)}")
+    against = f" against {check['against']}" if "against" in check else ""
+    name = {"seconds": "times faster"}.get(check["column"], check["column"].replace("_", " "))
+    by = f" by {check['by']}" if any(place is not None for _, place, _ in found) else ""
+    return grade, f"{name}{against}{by}: {'; '.join(words)}"
 
 
-def budgets(rows: ResultRows, claim: Claim) -> ClaimValue:
-    """The share of budgets with which halving has the F of exact."""
-    exact = mean(where(rows, method="exact"), "f_measure")
-    tried = [b for b in values(where(rows, method="halving"), "budget") if 0.05 <= b <= 0.7]
-    if exact is None or not tried:
+def grade_claim(rows: ResultRows, claim: Claim) -> tuple[int, str] | None:
+    """The worst grade of the checks of a claim, and what was measured; None if one could not be made."""
+    if not claim.get("sweep"):
+        rows = [row for row in rows if row.get("stability") in (None, 0.02, 20)]
+        rows = [row for row in rows if row.get("budget") in (None, 0.2) or row["method"] == "reject"]
+    graded = [grade_check(rows, check) for check in claim["checks"]]
+    known = [one for one in graded if one is not None]
+    if len(known) < len(graded) or not known:
         return None
-    found = [mean(where(rows, method="halving", budget=b), "f_measure") or 0.0 for b in tried]
-    good = sum(f >= exact - 0.02 for f in found)
-    return good / len(tried), f"{good} of {len(tried)} budgets from 0.05 to 0.7 have the F of exact"
+    return min(grade for grade, _ in known), ". ".join(words for _, words in known)
 
 
-def steadiness(rows: ResultRows, claim: Claim) -> ClaimValue:
-    """The least speed-up of halving over all sizes, as a share of the greatest."""
-    places = distinct_values(rows, "n", "d", "k")
-    speeds = [speed(where(rows, n=n, d=d, k=k), "halving", "rows") for n, d, k in places]
-    known = [ratio for ratio in speeds if ratio is not None]
-    if len(known) < 2:
-        return None
-    return min(known) / max(known), f"{min(known):.3g} to {max(known):.3g} times over all sizes"
-
-
-TESTS = {test.__name__: test for test in (speed_ratio, contrast, budgets, steadiness)}
-
-
-def grade_claim(rows: ResultRows, claim: Claim) -> dict[str, str] | None:
-    """The verdict on a claim, its tone, and what was measured."""
-    found = TESTS[claim["test"]](rows, claim)
-    if found is None:
-        return None
-    value, words = found
-    grade = 2 if value >= claim["whole"] else int(value >= claim["part"])
-    if "keeps" in claim:
-        own, exact = (mean(where(rows, method=m), claim["keeps"]) or 0.0 for m in (claim["method"], "exact"))
-        worse = (exact - own) * claim.get("sign", 1)
-        grade = (
-            max(grade, claim.get("at_least", 0))
-            if worse <= claim["slack"]
-            else min(grade, claim.get("at_most", 1))
-        )
-        words += claim["words"].format(own=own, exact=exact)
-    verdict, tone = VERDICTS[grade]
-    return {"says": claim["says"], "verdict": verdict, "tone": tone, "measured": words}
-
-
-def graded_claims(found: Mapping[str, ResultRows]) -> list[dict[str, str]]:
-    """The claims that the results speak to, each with its verdict; sweeps belong to no claim."""
-    verdicts = []
+def graded_claims(results: Mapping[str, Results]) -> list[dict[str, str]]:
+    """Every claim of the paper in its order: what was measured at 3 and at 30 dB, the verdict, and why."""
+    table = []
     for claim in PAPER["claims"]:
-        rows = [row for row in found.get(claim["study"], ()) if row.get("stability") in (None, 0.02, 20)]
-        if claim["study"] != "budget":
-            rows = [row for row in rows if row.get("budget") in (None, 0.2)]
-        verdicts.append(grade_claim(common_problems(rows), claim))
-    return [verdict for verdict in verdicts if verdict is not None]
+        one = results.get(claim["study"])
+        rows, settings = (one.rows, one.settings) if one else ([], {})
+        real = not settings.get("generated") and settings.get("sizes", "full") == "full"
+        noisy = "snr" in (rows[0] if rows else {}) and claim["study"] != "theory"
+        graded = [
+            grade_claim(where(rows, snr=snr) if noisy else rows if snr == 3 else (), claim) for snr in (3, 30)
+        ]
+        grades = [one[0] if one else -1 for one in graded]
+        verdict = "reproduced" if grades[0] == 2 else "reproduced at 30 dB" if grades[1] == 2 else ""
+        verdict = verdict or ("partly" if max(grades) == 1 else "not reproduced")
+        if max(grades) < 0 or not real:
+            verdict = "not tested at this size" if claim.get("testable", True) else "not testable"
+        at_3, at_30 = (one[1] if one else "" for one in graded)
+        why = "" if verdict in ("reproduced", "not tested at this size") else claim.get("why", "")
+        if why and "because" in claim:  # a reason that is measured, or else not given
+            reason = grade_check(where(rows, snr=3) if noisy else rows, claim["because"])
+            why = f"{why} ({reason[1]})" if reason and reason[0] == 2 else "the reason is not known"
+        said = {"claim": claim["says"], "where": claim["where"], "paper": claim["paper"]}
+        table.append({**said, "measured": at_3, "measured_30db": at_30, "verdict": verdict, "why": why})
+    return table
+
+
+def claims_csv(claims: Sequence[Mapping[str, str]]) -> str:
+    """The claims as CSV."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(claims[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(claims)
+    return text.getvalue()
+
+
+def shipped_verdicts() -> dict[str, dict[str, str]]:
+    """The claims as the shipped full run graded them, by their words; nothing before there was one."""
+    shipped = files(__package__).joinpath("claims.csv")
+    lines = shipped.read_text(encoding="utf-8").splitlines() if shipped.is_file() else []
+    return {row["claim"]: row for row in csv.DictReader(lines)}

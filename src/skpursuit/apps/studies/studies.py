@@ -21,7 +21,7 @@ from . import text as words
 from .grid import Cell, Experiment
 from .loaders import DataError
 from .methods import DECLARED as GRIDS
-from .methods import RESULT_COLUMNS, load_selector, settings_of
+from .methods import RESULT_COLUMNS, runs, settings_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class StudyOptions:
 
     full: bool = False  # the paper's sizes
     trials: int | None = None  # repetitions; by default 3 for small and 20 for full runs
+    snr: tuple[float, ...] = ()  # of the noise in toy signals, in decibels; by default 3 and 30
     data: str | Path | None = None  # folder with text collections and recordings; None generates stand-ins
     methods: tuple[str, ...] = ()  # the methods to compare; empty for those of the study, and one's own
     #: selectors of one's own: name and FILE.py:NAME
@@ -40,12 +41,10 @@ class StudyOptions:
         """The number of trials."""
         return self.trials or (20 if self.full else 3)
 
-    def choose(self, methods: Sequence[str]) -> tuple[str, ...]:
-        """Return the methods of a study that are wanted, exact always first, and one's own."""
-        wanted = self.methods or (*methods, *self.user_selectors)
-        return tuple(
-            dict.fromkeys(("exact", *(m for m in wanted if m in methods or m in self.user_selectors)))
-        )
+    def choose(self, study: str) -> tuple[str, ...]:
+        """Return the methods that are wanted and that a study can run, exact always first, and one's own."""
+        wanted = self.methods or (*GRIDS[study]["methods"], *self.user_selectors)
+        return tuple(dict.fromkeys(m for m in ("exact", *wanted) if runs(study, m, self.user_selectors)))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -57,26 +56,31 @@ class StudyOptions:
         return {"sizes": "full" if self.full else "small", **digests}
 
 
-def toy_cells(grid: Mapping[str, Any], methods: Sequence[str], trials: int) -> Iterator[dict[str, Any]]:
+def toy_cells(
+    grid: Mapping[str, Any], methods: Sequence[str], trials: int, snrs: Sequence[float]
+) -> Iterator[dict[str, Any]]:
     """Yield the cells of a grid, each with the settings that its method takes and no others."""
-    axes = [[np.atleast_1d(one[name]).tolist() for name in ("n", "d", "k")] for one in grid["problems"]]
-    problems = [problem for one in axes for problem in product(*one)]
+    shapes = [[np.atleast_1d(one[name]).tolist() for name in ("n", "d", "k")] for one in grid["problems"]]
+    problems = [problem for one in shapes for problem in product(*one)]
     limits = grid.get("reject", {})
-    for trial, (n, d, k), setting in product(range(trials), problems, grid["settings"]):
-        place = {"n": n, "d": d, "k": k, "trial": trial}
+    families = [{"design": family} for family in grid.get("designs", ())] or [{}]
+    axes = [range(trials), problems, families, snrs, grid["settings"]]
+    for trial, (n, d, k), family, snr, setting in product(*axes):
+        place = {"n": n, "d": d, "k": k, "trial": trial, "snr": float(snr), **family}
         for method in methods:
             first = setting is grid["settings"][0]
             beyond = any(place[name] > limits[name] for name in place if name in limits)
             if (first or method in grid.get("swept", ())) and not (method == "reject" and beyond):
                 given = {**setting, **limits} if method == "reject" else setting
-                takes = {name: given[name] for name in settings_of(method)}
+                takes = {name: given[name] for name in settings_of(method) if name in given}
                 yield {**place, "method": method, **takes, **grid.get("given", {})}
 
 
 def toy_study(name: str, options: StudyOptions) -> Experiment:
     """A study on toy signals."""
     grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
-    cells = list(toy_cells(grid, options.choose(grid["methods"]), options.repetitions))
+    snrs = options.snr or grid.get("snr", (3, 30))
+    cells = list(toy_cells(grid, options.choose(name), options.repetitions, snrs))
     run = partial(getattr(synthetic, f"run_{grid['solver']}"), user_selectors=dict(options.user_selectors))
     return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings, _cost)
 
@@ -84,18 +88,24 @@ def toy_study(name: str, options: StudyOptions) -> Experiment:
 def _cost(cell: Cell) -> float:
     """Passes over X, roughly: for the estimate of the time left."""
     steps = cell.get("iteration_limit") or (cell["k"] if cell["method"].endswith("-k") else 10)
-    dear = {"reject": 50.0, "bound": 1.5, "gram": 0.1}.get(cell["method"], 1.0)
+    dear = {"reject": 50.0, "lucb": 5.0, "bound": 1.5, "gram": 0.1}.get(cell["method"], 1.0)
     return dear * cell["n"] * cell["d"] * steps
 
 
 def race_study(options: StudyOptions) -> Experiment:
     """One selection by every selector that records its rounds, one's own included."""
-    own = [name for name, place in options.user_selectors.items() if load_selector(place).rounds is not None]
-    grid = GRIDS["race"]
-    racing = [method for method in options.choose(grid["methods"]) if method in (*grid["methods"], *own)]
-    cells = [{**grid["problem"], "method": method} for method in racing]
+    cells = [{**GRIDS["race"]["problem"], "method": method} for method in options.choose("race")]
     run = partial(synthetic.run_race, user_selectors=dict(options.user_selectors))
     return Experiment("race", cells, run, tuple(RESULT_COLUMNS["race"]), options.settings)
+
+
+def theory_study(options: StudyOptions) -> Experiment:
+    """The theorems against selections, for every combination of the values in its grids."""
+    grids = GRIDS["theory"]["full" if options.full else "small"]
+    cells = [dict(zip(grid, one)) for grid in grids for one in product(*map(np.atleast_1d, grid.values()))]
+    cells = [{name: value.item() for name, value in cell.items()} for cell in cells]
+    columns = tuple(RESULT_COLUMNS["theory"])
+    return Experiment("theory", cells, synthetic.run_theory, columns, options.settings)
 
 
 def audio_study(options: StudyOptions) -> Experiment:
@@ -112,7 +122,7 @@ def audio_study(options: StudyOptions) -> Experiment:
     ]
     if not cells:
         raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
-    chosen = options.choose(GRIDS["audio"]["methods"])
+    chosen = options.choose("audio")
     run = partial(
         sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)
     )
@@ -130,8 +140,8 @@ def text_study(options: StudyOptions) -> Experiment:
         for late in (False, True)
         for split in range(options.repetitions)
         for name in found
-        for method in options.choose(grid["methods"])
-        if (method in grid["slow"]) is late
+        for method in options.choose("text")
+        if (method in grid["slow"]) is late and split < grid["splits"].get(method, split + 1)
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
     settings = {"generated": options.data is None, **digests}
@@ -142,7 +152,8 @@ def text_study(options: StudyOptions) -> Experiment:
 
 STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {
     "race": race_study,
-    **{name: partial(toy_study, name) for name in ("omp", "cosamp", "fw", "budget", "scaling")},
+    **{name: partial(toy_study, name) for name in ("fw", "omp", "cosamp", "budget", "scaling", "families")},
+    "theory": theory_study,
     "audio": audio_study,
     "text": text_study,
 }

@@ -13,9 +13,9 @@ from scipy.sparse import csr_array, diags_array
 import skpursuit
 from skpursuit.metrics import support_overlap
 
+from . import methods as compared
 from .grid import Cell
 from .loaders import TextCollection, find_text, make_text
-from .methods import NO_USER_SELECTORS, make_selector, timed_fit
 
 SIZES = (10, 50, 100, 250)
 STAND_IN_SIZES = SIZES[:2]
@@ -49,18 +49,19 @@ def sides(positive: np.ndarray) -> np.ndarray:
 
 
 def text_solver(method: str, k: int, n: int) -> Any:
-    """CoSaMP with at most k iterations (3k for the second stochastic one), or GraSP; words are refitted."""
-    most = min(k, ITERATIONS)
+    """CoSaMP with at most k iterations, or StoGradMP, or GraSP; words are refitted but by printed methods."""
+    most, refit = (k, False) if compared.is_printed(method) else (min(k, ITERATIONS), True)
     if method.startswith("grasp"):
         return skpursuit.GraSP(n_nonzero_coefs=k, max_iter=most, ridge=TEXT_RIDGE / n, tol=1e-4, refit=True)
     if method.startswith("stoch"):
-        most *= 3 if method == "stoch-3k" else 1
-        return skpursuit.StoGradMP(n_nonzero_coefs=k, max_iter=most, refit=True)
-    return skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=most, refit=True)
+        return compared.stochastic(method, k, most, refit=refit)
+    return (skpursuit.CoSaMP if refit else compared.FixedIterationCoSaMP)(
+        n_nonzero_coefs=k, max_iter=most, refit=refit
+    )
 
 
 def run_text(
-    cell: Cell, data: str | Path | None = None, user_selectors: Mapping[str, str] = NO_USER_SELECTORS
+    cell: Cell, data: str | Path | None = None, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
 ) -> list[dict[str, Any]]:
     """Choose k, fit, and test one method on one split; the first half of the classes is positive."""
     collection = collections(data)[cell["collection"]]
@@ -72,10 +73,12 @@ def run_text(
     sizes = STAND_IN_SIZES if data is None else SIZES
 
     def fit(rows: np.ndarray, k: int, y: np.ndarray = y, method: str = cell["method"]) -> tuple[Any, float]:
-        selector = make_selector(method, stability=1 / 20, user_selectors=user_selectors)
+        selector = compared.make_selector(method, stability=1 / 20, user_selectors=user_selectors)
         solver = text_solver(method, min(k, X.shape[1]), len(rows))
         loss = "logistic" if method.startswith("grasp") else "squared"
-        return timed_fit(X[rows], y[rows], solver, selector, loss, seed=cell["split"])
+        dense = compared.is_printed(method) and not method.startswith("stoch")
+        own = X[rows].toarray() if dense else X[rows]
+        return compared.timed_fit(own, y[rows], solver, selector, loss, seed=cell["split"])
 
     def accuracy(result: Any, rows: np.ndarray) -> float:
         return float(np.mean(sides(X[rows] @ result.coef > 0) == y[rows]))
@@ -89,12 +92,14 @@ def run_text(
         "d": X.shape[1],
         "k": k,
         "accuracy": accuracy(result, test),
+        "accuracy_strict": float(np.mean(np.sign(X[test] @ result.coef) == y[test])),
         "seconds": seconds,
         "seconds_all": seconds + sum(spent for _, spent in tried),
         "share_read": result.entries_read / (max(1, result.n_iter) * X[train].nnz),
         "entries_read": result.entries_read,
         "iterations": result.n_iter,
         "same_words": support_overlap(exact.support, result.support),
+        "columns": compared.encode_columns(result.support, X.shape[1]),
     }
     if cell["method"] in ALL_CLASSES:  # one problem per class; the largest decision wins
         labels = np.unique(classes[train])
