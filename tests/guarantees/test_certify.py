@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from skpursuit.fit.newton_loop import fit_outputs
+from skpursuit.fit.newton import fit_outputs
 
 from skpursuit import OMP, PursuitRegressor, certify, minimize
 from skpursuit.problem.losses import Logistic

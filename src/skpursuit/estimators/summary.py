@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from skpursuit.guarantees.certify import Proof
 from skpursuit.numerics.arrays import Floats
-from skpursuit.problem.state import Audit
+
+if TYPE_CHECKING:
+    from skpursuit.guarantees.certify import Proof
+    from skpursuit.problem.state import Audit
 
 
 class SummaryMixin:

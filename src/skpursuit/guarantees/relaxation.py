@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import entr
 
-from skpursuit.fit.newton_loop import fit_outputs
+from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.problem.sample_losses import SampleLosses
