@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from skpursuit.fit.newton import fit_outputs
 
 from skpursuit import OMP, PursuitRegressor, certify, minimize
+from skpursuit.fit.newton import fit_outputs
 from skpursuit.problem.losses import Logistic
 from skpursuit.problem.sample_losses import SampleLosses
 
