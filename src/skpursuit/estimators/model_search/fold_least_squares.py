@@ -179,8 +179,10 @@ class GramLeastSquares(FoldLeastSquares):
         equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
         buffer = np.empty((min(step, len(rows)), size))  # stays in the cache
         for start in range(0, len(rows), step):
-            some = rows[start : start + step]
-            block = buffer[: len(some)]
+            some: Indices | slice = rows[start : start + step]
+            block = buffer[: len(rows) - start]
+            if len(rows) == len(weights):  # blocks of X are not copied
+                some = slice(start, start + step)
             self.data.block(some, block[:, : X.shape[1]])
             block[:, X.shape[1] : -1], block[:, -1] = y[some], 1.0
             if not equal:
