@@ -7,7 +7,7 @@ from skpursuit import DictionaryLearner, PursuitCoder
 
 def orthogonal_mp_reg(A, b, tol=1e-4, nnz=None, positive=False, lam=0.0):
     """CORDS' OrthogonalMP_REG: weights of the columns of A whose sum is near b; tol is relative to b."""
-    n, d = A.shape
+    n = len(A)
     coder = PursuitCoder(
         A.T, nnz or n, tol=float((tol * np.linalg.norm(b)) ** 2), positive=positive, ridge=lam / n
     )

@@ -85,7 +85,7 @@ def coder(o):
 
 
 def cords(A, b, k):
-    """Gradient matching as CORDS does it on a CPU: least squares by the support's Gram matrix at each step."""
+    """Gradient matching as CORDS does on a CPU: least squares from the support's Gram matrix each step."""
     support, residual, weights = [], b.copy(), np.zeros(0)
     for _ in range(k):
         products = A.T @ residual
