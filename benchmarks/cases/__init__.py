@@ -1,6 +1,6 @@
 """The cases of run.py: what each measures, the function that yields its problems, and how many seeds."""
 
-from . import coding, costs, files, libraries, machine, pursuits, tabular
+from . import coding, costs, files, guarantees, libraries, machine, pursuits, tabular
 
 CASES = {
     "certified": ("certified OMP against exact BLAS on designs of all kinds", pursuits.certified, 3),
@@ -24,5 +24,11 @@ CASES = {
     "large": ("OMP on a file larger than memory (12 GB): seconds, bytes, memory", files.large, 1),
     "first_use": ("a first answer in a new process, with and without compiled kernels", machine.first_use, 1),
     "threads": ("default threads against one thread, every kind of fit (see --busy)", machine.threads, 1),
+    "guarantees": (
+        "rho by selector, proofs beside OKRidge (see --write)",
+        guarantees.guarantees,
+        1,
+    ),
+    "audit": ("an audit of 50 steps against exact OMP", guarantees.audit_time, 1),
     "costs": ("the constants of auto's cost model (see --write)", costs.costs, 1),
 }

@@ -32,6 +32,7 @@ class Measurement(NamedTuple):
     atoms: np.ndarray
     row: dict[str, Any]
     certificate: str
+    result: skpursuit.Result
 
 
 @lru_cache(maxsize=1)
@@ -62,7 +63,7 @@ def measure(place: ProblemKey, solver: Any, selector: Any, exact: np.ndarray | N
         "residual": float(np.sqrt(2.0 * result.objective)),
         "status": result.status.name,
     }
-    return Measurement(atoms, row, result.history[-1].certificate)
+    return Measurement(atoms, row, result.history[-1].certificate, result)
 
 
 #: The run that all methods of a problem are compared with.
