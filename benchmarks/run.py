@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=3, help="runs of each function, of which the best counts"
     )
-    parser.add_argument("--write", action="store_true", help="costs: write them into numerics/tuning.py")
+    parser.add_argument("--write", action="store_true", help="costs, guarantees: write them into their files")
     files = parser.add_argument_group("files")
     files.add_argument("--folder", default=".", help="where files of X are written (they are removed)")
     files.add_argument("--shape", type=int, nargs=2, default=(60_000, 25_000), metavar=("N", "D"))

@@ -1,6 +1,6 @@
 """The cases of run.py: what each measures, the function that yields its problems, and how many seeds."""
 
-from . import coding, costs, defaults, files, libraries, machine, pursuits
+from . import coding, costs, defaults, files, guarantees, libraries, machine, pursuits
 
 CASES = {
     "certified": ("certified OMP against exact BLAS on designs of all kinds", pursuits.certified, 3),
@@ -16,5 +16,7 @@ CASES = {
     "large": ("OMP on a file larger than memory (12 GB): seconds, bytes, memory", files.large, 1),
     "first_use": ("a first answer in a new process, with and without compiled kernels", machine.first_use, 1),
     "threads": ("default threads against one thread, every kind of fit", machine.threads, 1),
+    "guarantees": ("rho by selector, proofs beside OKRidge (see --write)", guarantees.guarantees, 1),
+    "audit": ("an audit of 50 steps against exact OMP", guarantees.audit_time, 1),
     "costs": ("the constants of auto's cost model (see --write)", costs.costs, 1),
 }

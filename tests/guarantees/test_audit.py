@@ -11,11 +11,13 @@ from skpursuit import (
     FrankWolfe,
     L1Ball,
     MatchingPursuit,
+    PathDisplay,
     PursuitClassifier,
     PursuitRegressor,
     PursuitRegressorCV,
     Simplex,
     audit,
+    certify,
     minimize,
 )
 from tests.support.data import tiled
@@ -222,3 +224,16 @@ def test_bad_input_is_refused_in_one_sentence(given, error, message):
 def test_solvers_of_many_columns_are_refused():
     with pytest.raises(ValueError, match="one column a step"):
         minimize(X, Y, "cosamp", audit=True)
+
+
+def test_a_display_draws_rho_and_the_band():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y = near(d=40)
+    model = PursuitRegressorCV(cv=2, solver="omp", max_nonzero_coefs=6).fit(X, y)
+    found, proof = audit(X, y, model), certify(X, y, model, ridge=0.1, max_nodes=2)
+    display = PathDisplay.from_estimator(model, audit=found, proof=proof)
+    rho, band = display.figure_.axes[2:]
+    assert np.array_equal(rho.lines[0].get_ydata(), found.rho)
+    assert len(band.collections) == 1
+    matplotlib.pyplot.close(display.figure_)

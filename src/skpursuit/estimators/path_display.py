@@ -7,7 +7,7 @@ it, and the matplotlib objects stay as attributes for those who want to change t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,10 @@ from skpursuit._text import write
 from skpursuit.estimators.parameter_rules import criterion_of
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import short_repr
+
+if TYPE_CHECKING:
+    from skpursuit.guarantees.certify import Proof
+    from skpursuit.problem.state import Audit
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -39,6 +43,10 @@ class PathDisplay:
         Names of the features of the path. Default: x0, x1, ...
     score_name : str
         What the scores are.
+    audit : Audit, optional
+        Draws the rho of each step below the coefficients.
+    proof : Proof, optional
+        Draws the band between objective and lower bound behind the scores.
 
     Attributes
     ----------
@@ -70,10 +78,19 @@ class PathDisplay:
     one_se: int | None = None
     feature_names: Any = None
     score_name: str = "score"
+    audit: Audit | None = None
+    proof: Proof | None = None
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, feature_names: Any = None, ax: Any = None, n_labels: int = 8
+        cls,
+        estimator: Any,
+        *,
+        feature_names: Any = None,
+        ax: Any = None,
+        n_labels: int = 8,
+        audit: Audit | None = None,
+        proof: Proof | None = None,
     ) -> Self:
         """Draw the path of a `PursuitRegressorCV`, `PursuitClassifierCV` or `OrthogonalMatchingPursuitCV`.
 
@@ -86,6 +103,8 @@ class PathDisplay:
             Where to draw. Default: a new figure.
         n_labels : int
             Features named in the figure: those with the largest chosen coefficients.
+        audit, proof : Audit and Proof, optional
+            Of this estimator.
         """
         if not getattr(estimator, "keeps_path", False):
             kinds = "PursuitRegressorCV, PursuitClassifierCV or OrthogonalMatchingPursuitCV"
@@ -117,6 +136,8 @@ class PathDisplay:
             one_se=int(within.min()) if len(scores) > 1 else None,
             feature_names=[f"x{j}" if names is None else str(names[j]) for j in estimator.path_features_],
             score_name=name,
+            audit=audit,
+            proof=proof,
         ).plot(ax, n_labels=n_labels)
 
     def plot(self, ax: Any = None, *, n_labels: int = 8) -> Self:
@@ -155,6 +176,14 @@ class PathDisplay:
         bottom.set_title(f"chosen: {self.n_nonzero_coefs}{within}", fontsize="medium")
         write(bottom.set_ylabel(""), self.score_name)
         bottom.set_xlabel("number of non-zero coefficients")
+        if self.audit is not None:
+            below, rho = top.twinx(), self.audit.rho
+            below.step(np.arange(1, len(rho) + 1), rho, where="mid", color="0.35", linewidth=1)
+            below.set(ylim=(0, 4), yticks=(0, 1), ylabel="rho")
+        if self.proof is not None:
+            behind, bounds = bottom.twinx(), (self.proof.lower_bound, self.proof.objective)
+            behind.fill_between(np.arange(1, len(bounds[0]) + 1), *bounds, color="C2", alpha=0.3)
+            behind.set_ylabel("objective, to its lower bound")
         self.choice_lines_ = [part.axvline(sizes[place], color="0.35", linestyle="--") for part in ax]
         return self
 

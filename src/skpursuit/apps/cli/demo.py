@@ -22,7 +22,8 @@ TIMING_REPEATS = 3
 MAX_REPEAT_SECONDS = 2.0  # seconds: a run of more is not repeated
 LEGEND = """
 vs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X.
-same atoms: those that exact finds too. F: F-measure with the true atoms. reject: budget 0.5%.
+same atoms: those that exact finds too. rho: least share of the best score in a step. F: F-measure.
+reject: budget 0.5%.
 """
 NEXT = """\
 What to try next:
@@ -36,9 +37,9 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
     """Fit one synthetic problem with each selector, in turn; one row for each, with the best of its times."""
     from threadpoolctl import threadpool_limits
 
-    from skpursuit import OMP
+    from skpursuit import OMP, audit
     from skpursuit.apps.studies.methods import make_selector
-    from skpursuit.apps.studies.synthetic import Measurement, measure
+    from skpursuit.apps.studies.synthetic import Measurement, measure, toy
 
     solver, runs = OMP(n_nonzero_coefs=k), dict[str, Measurement]()
     with threadpool_limits(1):
@@ -49,13 +50,13 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
                 atoms = runs["exact"].atoms if "exact" in runs else None
                 found = measure((n, d, k, seed, 3.0, ""), solver, selector, atoms)
                 runs[name] = min(runs.get(name, found), found, key=lambda one: one.row["seconds"])
-    base = runs["exact"].row["seconds"]
     return [
         {
             "selector": name,
-            "ratio": base / max(run.row["seconds"], 1e-9),
+            "ratio": runs["exact"].row["seconds"] / max(run.row["seconds"], 1e-9),
             **{column: run.row[column] for column in ("seconds", "share_read", "f_measure")},
             "same_atoms": round(run.row["same_atoms"] * len(runs["exact"].atoms)),
+            "rho_min": audit(*toy((n, d, k, seed))[:2], run.result).rho_min,
             "certificate": run.certificate,
         }
         for name, run in runs.items()
@@ -93,10 +94,10 @@ def demo(shape: tuple[int, int], k: int, seed: int, out: Output) -> None:
             timings = time_selectors(n, d, k, seed)
     except MemoryError:
         raise InputError(message) from None
-    cells = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{f_measure:.2f}"
-    cells += "|{certificate}"
+    cells = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{rho_min:.2f}"
+    cells += "|{f_measure:.2f}|{certificate}"
     rows = [cells.format(**timing, k=k).split("|") for timing in timings]
-    heads = ["selector", "seconds", "vs exact", "X read", "same atoms", "F", "certificate"]
+    heads = ["selector", "seconds", "vs exact", "X read", "same atoms", "rho", "F", "certificate"]
     out.echo(format_table(heads, rows))
     out.echo(LEGEND)
     out.echo_json(timings)

@@ -34,6 +34,7 @@ class Measurement(NamedTuple):
     atoms: np.ndarray
     row: dict[str, Any]
     certificate: str
+    result: skpursuit.Result
 
 
 @lru_cache(maxsize=1)
@@ -88,7 +89,7 @@ def measure(place: ProblemKey, solver: Any, selector: Any, exact: np.ndarray | N
         "status": result.status.name,
         "columns": compared.encode_columns(result.support, X.shape[1]),
     }
-    return Measurement(atoms, row, result.history[-1].certificate)
+    return Measurement(atoms, row, result.history[-1].certificate, result)
 
 
 #: The run that all methods of a problem are compared with.
