@@ -165,6 +165,13 @@ def test_whole_numbers_that_lose_digits_are_told_once(tmp_path, kind):
     read_table(path, EncodingOptions("y", {"a": "category", "b": "category"}))
 
 
+def test_whole_numbers_that_only_their_last_digits_tell_apart(tmp_path):
+    rows = "".join(f"{2**60 + i},{i % 5},{i}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text("size,a,y\n" + rows)
+    dropped = read_table(tmp_path / "t.csv", EncodingOptions("y")).encoding.columns[0]
+    assert "digits beyond 2^53 are lost, such as 1152921504606846977" in dropped.describe()
+
+
 def test_large_numbers_that_keep_their_digits_and_those_that_have_no_square(tmp_path):
     rows = [f"{2**60 + 2**20 * i},{1e300 * i},{i}\n" for i in range(40)]
     (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(rows))

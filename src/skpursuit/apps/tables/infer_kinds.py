@@ -244,6 +244,8 @@ class ColumnInference:
     def _useless(self, known: np.ndarray, missing: int) -> str:
         if np.all(known == known[0]):
             few = missing < MANY_MISSING * len(self.column)
+            if few and (cell := self.column.lost_digits):
+                return f"the same number in every row once digits beyond 2^53 are lost, such as {cell}"
             return f"the same value in every row, {known[0]:g}" if few else ""
         if missing or len(known) <= 2 * MIN_LEVEL_ROWS or not np.all(known[:100] % 1 == 0):
             return ""
