@@ -276,9 +276,10 @@ def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classe
     done = invoke("fit", path, "--target", "y", "--report", tmp_path / "m.html")
     found = json.loads(invoke("fit", path, "--target", "y", "--json").stdout)
     X, y = np.split(np.array([line.split(",") for line in path.read_text().splitlines()[1:]]), [12], axis=1)
+    X = np.asfortranarray(X.astype(float))  # as tables are
     kind = skpursuit.PursuitClassifierCV if classes else skpursuit.PursuitRegressorCV
     target = y.ravel() if classes else y.ravel().astype(float)
-    model = kind(random_state=0, cv=5).fit(X.astype(float), target)
+    model = kind(random_state=0, cv=5, selection="one_se").fit(X, target)
     assert (found["k"], found["family"], found["ridge"]) == tuple(
         model.choice_[x] for x in ("k", "family", "ridge")
     )
@@ -286,11 +287,30 @@ def test_what_is_said_of_the_choice_is_what_the_library_chooses(tmp_path, classe
         sorted(np.ravel([*found["features"].values()])), sorted(model.coef_[model.coef_ != 0])
     )
     words = {"boost": "added in many small steps", "mean": "is their mean", "swap": "exchanged where another"}
+    words |= {"relaxed": words["swap"], "greedy": "added one at a time"}
     said = words[found["family"]]
     assert said in " ".join(done.output.split())
     assert said in (tmp_path / "m.html").read_text()
     sizes = {one["k"]: one["score"] for one in found["path"]}
     assert sizes[found["k"]] > (0.7 if classes else 0.8)
+
+
+def test_the_fewest_features_that_are_as_good_are_chosen_unless_the_best_are_wanted(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(80, 11)).round(3)
+    y = X[:, 0] + 0.7 * X[:, 3] - 0.5 * X[:, 5] + rng.normal(size=80)
+    path = tmp_path / "t.csv"
+    lines = [",".join(map(str, [*row, target])) for row, target in zip(X, y.round(4))]
+    path.write_text("\n".join([",".join([*(f"x{j}" for j in range(11)), "y"]), *lines]))
+    found = {
+        way: json.loads(invoke("fit", path, "--target", "y", "--json", "--selection", way).stdout)
+        for way in ("one_se", "best")
+    }
+    few, best = found.values()
+    assert few["k"] < best["k"]
+    assert json.loads(invoke("fit", path, "--target", "y", "--json").stdout)["k"] == few["k"]
+    told = " ".join(invoke("fit", path, "--target", "y").stdout.split())
+    assert f"(k = {few['k']}, the fewest that are within one standard error of the best" in told
 
 
 def test_effects_are_those_on_yes_in_any_language(tmp_path):

@@ -68,6 +68,19 @@ def test_no_such_file_a_folder_and_an_unknown_encoding(tmp_path):
     check_refused(path, "no text encoding is called 'klingon'", ReadOptions(text_encoding="klingon"))
 
 
+def test_the_only_column_that_contains_the_word_is_the_target(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "House price (€),size m2,size ft2\n" + "".join(f"{3 * i},{i},{10 * i}\n" for i in range(9))
+    )
+    with pytest.warns(UserWarning, match=r"the target is 'House price \(€\)'"):
+        assert read_table(path, EncodingOptions("price")).encoding.target == "House price (€)"
+    with pytest.raises(TableError, match="no column 'ft'; did you mean 'size ft2'"):
+        read_table(path, EncodingOptions("House price (€)", {"ft": "drop"}))
+    with pytest.raises(TableError, match="no column 'size'; did you mean 'size m2'"):
+        read_table(path, EncodingOptions("size"))
+
+
 def test_wrong_columns(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("price,size\n1,2\n")

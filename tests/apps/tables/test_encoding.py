@@ -219,7 +219,7 @@ def test_all_problems_are_told_at_once(tmp_path):
     lines = str(caught.value).splitlines()
     assert [line.split(": ")[1] for line in lines] == ["column 'x', row 3", "column 'c', row 2"]
     with pytest.raises(TableError) as caught:
-        read_table(path, EncodingOptions("T", {"zz": "number", "X ": "drop"}))
+        read_table(path, EncodingOptions("tt", {"zz": "number", "X ": "drop"}))
     assert [one.advice.options for one in caught.value.problems] == [
         ("--target", "t"),
         ("--column", "z=number"),

@@ -348,10 +348,12 @@ def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
         read_table(path, EncodingOptions("y"))
 
 
+@pytest.mark.parametrize("gap", ["", "-"])
 @pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
-def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units):
+def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units, gap):
     told = []
     rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
+    rows[3] = f"{DAYS[3]},{gap},2,N,3.2"
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["day,temp,rain,wind,sun", units, *rows, ""]), encoding="utf-8")
     table = read_table(path, EncodingOptions("sun"), ReadOptions(notify=told.append))

@@ -35,6 +35,7 @@ MAX_ROWS_PRINTED = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+SELECTION = click.Choice(("one_se", "best"))
 TASKS = ("auto", "regression", "classification")
 KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated."
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
@@ -101,6 +102,7 @@ def parse_column_kinds(
 )
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
+@click.option("--selection", type=SELECTION, default="one_se", help="one_se: the fewest as good as best.")
 @click.option("--max-k", "most", type=COUNT, help="The most that cross-validation tries.")
 @click.option(
     "--task", type=click.Choice(TASKS), default=TASKS[0], help="auto: texts and two values are classes."
@@ -156,7 +158,7 @@ def _encoding_options(given: Options) -> EncodingOptions:
 def _fit_options(given: Options) -> FitOptions:
     from skpursuit.apps.models.fit_table import FitOptions
 
-    names = ("k", "most", "task", "loss", "solver", "selector", "test_share", "seed")
+    names = ("k", "most", "selection", "task", "loss", "solver", "selector", "test_share", "seed")
     return FitOptions(**{name: given[name] for name in names}, needs_report=given["page"] is not None)
 
 

@@ -64,6 +64,7 @@ class FitOptions:
 
     k: int | None = None  # features in the model; None chooses by cross-validation
     most: int | None = None  # the largest number that cross-validation tries
+    selection: str = "one_se"  # see `PursuitRegressorCV`: the fewest features that are as good, or "best"
     task: str = "auto"  # what the target is
     loss: str | None = None  # what is minimised; None: that of the task
     solver: str = "auto"  # see `PursuitRegressorCV`, as for the next; where k is given, "auto" is "omp"
@@ -206,6 +207,7 @@ def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: n
         "loss": options.loss,
         "solver": options.solver,
         "selector": options.selector,
+        "selection": options.selection,
         "family": choice["family"],
         "ridge": choice["ridge"],
         "score": "R2" if options.task == "regression" else "accuracy",
@@ -348,6 +350,7 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
         max_nonzero_coefs=options.k or options.most,
         cv=folds.n_splits if drawn else folds,
         ridges="auto" if options.ridge is None else options.ridge,
+        selection=options.selection,
     )
 
 

@@ -249,7 +249,8 @@ class RawTable:
         """Return the problem of a name that no column has: the value, but for a suffix, of an option."""
         names = self.all_names
         near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
-        nearest = next((other for other in names if near and other.casefold() == near[0]), "")
+        words = [other for other in names if name.casefold() in other.casefold()]
+        nearest = next((other for other in words or names if words or near[:1] == [other.casefold()]), "")
         alike = {"option": option, "nearest": nearest, "suffix": suffix}
         given = "--target" if option == "target" else name + suffix
         problem = "misspelled" if nearest else "no such target" if option == "target" else "no column"

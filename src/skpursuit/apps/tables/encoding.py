@@ -130,6 +130,10 @@ def _problems(kind: AnyKind, met: CellCounts) -> Iterator[TableProblem]:
 def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
     """Learn an encoding from columns, apply it to them, and take the target out."""
     target = options.target or "y"
+    holding = [name for name in columns.all_names if target.casefold() in name.casefold()]
+    if options.target is not None and target not in columns.all_names and len(holding) == 1:
+        warnings.warn(f"{columns.path}: the target is {quote(holding[0])}", UserWarning, stacklevel=2)
+        options, target = replace(options, target=holding[0]), holding[0]
     with attach_path(columns.path):
         raise_problems(unknown_names(columns, options))
         # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
