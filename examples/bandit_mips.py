@@ -116,7 +116,9 @@ def main(path: str = "bandits.png", n: int = 1000, d: int = 400, trials: int = 2
         "BoundedME": [BoundedME(epsilon=e) for e in (4, 2, 1, 0.5)],
         "BanditMIPS": [BanditMIPS(delta=c) for c in (1000, 300, 10, 0.1)],
         "lucb": [skpursuit.LUCB(budget=b) for b in (0.02, 0.05, 0.1, 0.2)],
-        "halving, energy order": [skpursuit.SuccessiveHalving(budget=b) for b in (0.02, 0.05, 0.1, 0.2)],
+        "halving, energy order": [
+            skpursuit.SuccessiveHalving(budget=b, exact_fraction=0) for b in (0.02, 0.05, 0.1, 0.2)
+        ],
         "halving, draws": [skpursuit.SuccessiveHalving("draws", b, 0) for b in (0.02, 0.05, 0.1, 0.2)],
         "greedy": [skpursuit.Greedy(skpursuit.Budget(b)) for b in (0.02, 0.05, 0.1, 0.2)],
         "importance": [skpursuit.Importance(skpursuit.Budget(b)) for b in (0.02, 0.05, 0.1, 0.2)],
