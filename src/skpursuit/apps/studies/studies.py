@@ -127,13 +127,14 @@ def audio_study(options: StudyOptions) -> Experiment:
 def text_study(options: StudyOptions) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
     found, grid = words.collections(options.data), GRIDS["text"]
+    most = grid["splits"]["full" if options.full else "small"]
     cells = [
         {"collection": name, "split": split, "method": method}
         for late in (False, True)
         for split in range(options.repetitions)
         for name in found
         for method in options.choose("text")
-        if (method in grid["slow"]) is late and split < grid["splits"].get(method, split + 1)
+        if (method in grid["slow"]) is late and split < most.get(method, split + 1)
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
     settings = {"generated": options.data is None, **digests}
