@@ -72,3 +72,24 @@ def test_every_file_that_is_named_exists(page):
     assert [name for name in named if not any(path.endswith("/" + name) for path in there)] == []
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_every_file_and_name_of_the_page_about_the_paper_exists():
+    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in text.splitlines()
+        if line.startswith("| ") and ".py`" in line
+    ]
+    assert len(rows) > 45
+    for row in rows:
+        place = next(cell for cell in row if ".py`" in cell)
+        files = re.findall(r"`([\w/]+\.(?:py|toml))`", place)
+        after = place + " " + " ".join(row[row.index(place) + 1 :])
+        names = [n for n in re.findall(r"`([A-Za-z_]\w*)`", after)]
+        source = "".join((ROOT / "src" / "skpursuit" / file).read_text(encoding="utf-8") for file in files)
+        assert names, row
+        for name in names:
+            assert re.search(rf"^\s*(?:class|def) {name}\b|^\s*{name}: ", source, re.M), (files, name)
+    for said in re.findall(r"`(examples/[^`]+\.py)`", text):
+        assert (ROOT / said).exists()

@@ -45,6 +45,10 @@ def refusal(folder):
 def test_every_study_can_be_read_and_drawn(tmp_path):
     for name in ("omp", "cosamp", "fw", "budget", "scaling"):
         write(tmp_path, name, toy_rows())
+    write(tmp_path, "families", [{**row, "design": "coherent"} for row in toy_rows()])
+    write(
+        tmp_path, "theory", [{"kind": "success", "method": "reject", "x": 2.0, "measured": 0.5, "bound": 0.1}]
+    )
     write(tmp_path, "audio", two(HEARD), recording="Bach")
     write(tmp_path, "text", two(READ), generated=False)
     course = {"n": 9, "d": 5, "k": 1, "trial": 0, "method": "halving", "rows_read": 2.5, "left": 5}

@@ -6,7 +6,7 @@ The grids are in studies.toml. Those of audio and text also depend on the user's
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -56,16 +56,15 @@ class StudyOptions:
         return {"sizes": "full" if self.full else "small", **digests}
 
 
-def toy_cells(
-    grid: Mapping[str, Any], methods: Sequence[str], trials: int, snrs: Sequence[float]
-) -> Iterator[dict[str, Any]]:
-    """Yield the cells of a grid, each with the settings that its method takes and no others."""
+def toy_study(name: str, options: StudyOptions) -> Experiment:
+    """A study on toy signals; a cell has the settings that its method takes and no others."""
+    grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
     shapes = [[np.atleast_1d(one[name]).tolist() for name in ("n", "d", "k")] for one in grid["problems"]]
     problems = [problem for one in shapes for problem in product(*one)]
-    limits = grid.get("reject", {})
     families = [{"design": family} for family in grid.get("designs", ())] or [{}]
-    axes = [range(trials), problems, families, snrs, grid["settings"]]
-    for trial, (n, d, k), family, snr, setting in product(*axes):
+    axes = [problems, families, options.snr or grid.get("snr", (3, 30)), grid["settings"]]
+    cells, limits, methods = [], grid.get("reject", {}), options.choose(name)
+    for trial, (n, d, k), family, snr, setting in product(range(options.repetitions), *axes):
         place = {"n": n, "d": d, "k": k, "trial": trial, "snr": float(snr), **family}
         for method in methods:
             first = setting is grid["settings"][0]
@@ -73,14 +72,7 @@ def toy_cells(
             if (first or method in grid.get("swept", ())) and not (method == "reject" and beyond):
                 given = {**setting, **limits} if method == "reject" else setting
                 takes = {name: given[name] for name in settings_of(method) if name in given}
-                yield {**place, "method": method, **takes, **grid.get("given", {})}
-
-
-def toy_study(name: str, options: StudyOptions) -> Experiment:
-    """A study on toy signals."""
-    grid = {**GRIDS[name], **GRIDS[name]["full" if options.full else "small"]}
-    snrs = options.snr or grid.get("snr", (3, 30))
-    cells = list(toy_cells(grid, options.choose(name), options.repetitions, snrs))
+                cells.append({**place, "method": method, **takes, **grid.get("given", {})})
     run = partial(getattr(synthetic, f"run_{grid['solver']}"), user_selectors=dict(options.user_selectors))
     return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings, _cost)
 
@@ -135,13 +127,14 @@ def audio_study(options: StudyOptions) -> Experiment:
 def text_study(options: StudyOptions) -> Experiment:
     """CoSaMP classifiers of text; the trials are splits."""
     found, grid = words.collections(options.data), GRIDS["text"]
+    most = grid["splits"]["full" if options.full else "small"]
     cells = [
         {"collection": name, "split": split, "method": method}
         for late in (False, True)
         for split in range(options.repetitions)
         for name in found
         for method in options.choose("text")
-        if (method in grid["slow"]) is late and split < grid["splits"].get(method, split + 1)
+        if (method in grid["slow"]) is late and split < most.get(method, split + 1)
     ]
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
     settings = {"generated": options.data is None, **digests}
