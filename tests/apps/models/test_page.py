@@ -55,6 +55,22 @@ def test_it_says_what_was_found_and_how_sure_it_is(page):
     assert told["all_features"] is not None
 
 
+def test_it_begins_with_plain_sentences_and_lists_every_size(page):
+    name, text, told = page
+    words = html.unescape(text)
+    plain = re.findall(r"<li>([^<]*)</li>", words.partition("<section>")[0])
+    assert len(plain) == min(3, len(told["features"]))
+    effect, sentence = told["effects"][0], plain[0]
+    assert effect["feature"].partition("=")[0] in sentence
+    if name == "homes.csv":
+        assert ("adds $" if effect["raw"][0] > 0 else "takes off $") in sentence
+    else:
+        assert f"multiplies the odds of “{told['classes'][-1]}” by " in sentence
+    rows = re.findall(r'<tr><th scope="row">(\d+)(?: \(this model\))?</th>', words)
+    assert [int(k) for k in rows] == [size["k"] for size in told["path"]]
+    assert f"{told['k']} (this model)" in words
+
+
 def test_nothing_comes_from_elsewhere_and_nothing_runs(page):
     tags = Tags(page[1]).tags
     assert not [tag for tag, _ in tags if tag == "script"]

@@ -82,6 +82,7 @@ class PathScore:
     k: int
     score: float
     other: float
+    columns: tuple[int, ...] = ()  # places of its features
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,8 @@ class KeepsFoldPredictions:
     recorded: FoldPredictions = ()
     chosen = 0  # the place of the chosen model on the path
     path_sizes_: np.ndarray
+    path_features_: np.ndarray
+    coef_path_: np.ndarray
     n_nonzero_coefs_: int
 
     def _on_chosen(self, place: int, held_out: Callable[[], FoldPredictions]) -> None:
@@ -313,7 +316,9 @@ class KeepsFoldPredictions:
                 two = len(classes) == 2
                 area = roc_auc_score(actual == classes[1], predicted[:, 1]) if two else math.nan
                 scores = np.mean(right), area
-            found[k] = PathScore(k, *map(float, scores))
+            used = np.atleast_2d(self.coef_path_[place]).any(axis=0)
+            columns = tuple(self.path_features_[used].tolist())
+            found[k] = PathScore(k, float(scores[0]), float(scores[1]), columns)
         return sorted(found.values(), key=lambda size: size.k)
 
 

@@ -214,11 +214,8 @@ def _are_units(rows: Sequence[list[str]]) -> bool:
     if units and all(re.fullmatch("[-=:+]{2,}", cell) for cell in units.values()):
         return True
     words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
-    return (
-        len(words) > 1
-        and len(words) == len(units)
-        and all(re.search(r"\d", cell) for cell in below if cell.lower() not in MISSING)
-    )
+    digits = [re.search(r"\d", cell) for cell in below if cell.lower() not in MISSING]
+    return len(words) > 1 and len(words) == len(units) and all(digits)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
