@@ -42,8 +42,8 @@ TILE_METHODS = 12
 PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
-PROGRAM_LINES = 6_751  # of apps/, pages included
-LIBRARY_LINES = 23_609
+#: Set once, for all that is still to come; the library is what is not apps/. They are not raised.
+LINES = {"src/skpursuit": 23_000, "src/skpursuit/apps": 6_300, "tests": 19_500, "benchmarks": 5_500}
 
 
 @pytest.mark.parametrize(("case", "most"), CALLS_ACROSS_FILES.items())
@@ -150,11 +150,10 @@ def test_few_files_at_the_root():
     assert len(files) <= ROOT_FILES, files
 
 
-def test_the_library_does_not_grow():
-    lines = sum((PACKAGE / name).read_text(encoding="utf-8").count("\n") for name in LIBRARY)
-    assert lines <= LIBRARY_LINES
-
-
-def test_the_programs_do_not_grow():
-    ours = [name for name in NAMES if name.parts[0] == PROGRAMS]
-    assert sum((PACKAGE / name).read_text(encoding="utf-8").count("\n") for name in ours) <= PROGRAM_LINES
+@pytest.mark.parametrize(("folder", "most"), LINES.items())
+def test_nothing_grows(folder, most):
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in (ROOT / folder).rglob("*.py")}
+    programs = ROOT / "src/skpursuit" / PROGRAMS
+    if folder == "src/skpursuit":
+        lines = {path: count for path, count in lines.items() if programs not in path.parents}
+    assert sum(lines.values()) <= most

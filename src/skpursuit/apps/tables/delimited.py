@@ -210,12 +210,13 @@ def _two_lines(rows: Sequence[list[str]]) -> list[str]:
 def _are_units(rows: Sequence[list[str]]) -> bool:
     """Whether the first of some rows has words where all others have digits, and nothing else, or dashes."""
     units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
-    below = [row[j].strip() for row in rows[1:] for j in units if j < len(row)]
     if units and all(re.fullmatch("[-=:+]{2,}", cell) for cell in units.values()):
         return True
     words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
-    digits = [re.search(r"\d", cell) for cell in below if cell.lower() not in MISSING]
-    return len(words) > 1 and len(words) == len(units) and all(digits)
+    if len(words) < 2 or len(words) < len(units):
+        return False
+    below = (row[j].strip() for row in rows[1:] for j in units if j < len(row))
+    return all(re.search(r"\d", cell) for cell in below if cell.lower() not in MISSING)
 
 
 def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
