@@ -75,8 +75,7 @@ class ScaledData(NamedTuple):
         if issparse(self.X):
             return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
         found = np.subtract(self.X[rows], self.centre, out=out)
-        found /= self.scale
-        return found
+        return found if (self.scale == 1.0).all() else np.divide(found, self.scale, out=found)
 
     def lines(self) -> Any:
         """The columns that `block` gives as the rows of an array, and a row of ones behind them."""
