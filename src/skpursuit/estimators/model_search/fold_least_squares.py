@@ -138,6 +138,8 @@ class GramLeastSquares(FoldLeastSquares):
 
     def __init__(self, data: ScaledData, folds: Folds, total: Floats | None = None) -> None:
         self.data, self.folds = data, folds
+        if total is None and not folds.test.any():
+            total = self._moments(folds.weights)
         if total is None:
             self.test_moments = np.array([self._moments(test) for test in folds.test])
             self.total, train = self._train_moments()
