@@ -20,7 +20,6 @@ from skpursuit import (
     CoSaMP,
     FrankWolfe,
     L1Ball,
-    MatchingPursuit,
     PursuitClassifier,
     PursuitRegressor,
     Status,
@@ -138,44 +137,23 @@ def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage):
     assert path.read_bytes() == before
 
 
-def test_checkpoint_into_no_folder(tmp_path):
-    with pytest.raises(ValueError, match="does not exist"):
-        run(checkpoint=tmp_path / "no" / "run.ckpt")
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: minimize(X, Y, "pmo"), ValueError, "solver must be one of omp"),
         (lambda: minimize(X, Y, OMP), TypeError, "solver must be a name"),
         (lambda: minimize(X, Y[:5], OMP()), ValueError, "y has 5 rows and X has 60"),
         (lambda: minimize(X, np.full(60, np.nan), OMP()), ValueError, "NaN"),
-        (lambda: minimize(X, Y + 1j, OMP()), TypeError, "complex"),
         (lambda: minimize(X, np.array(["a"] * 60), OMP()), TypeError, "encode"),
         (lambda: minimize(X, np.ones((60, 2, 2)), OMP()), ValueError, "shape"),
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=91)), ValueError, "at most 90"),
-        (lambda: OMP(n_nonzero_coefs=0), ValueError, "at least 1"),
-        (lambda: OMP(n_nonzero_coefs=2.5), TypeError, "whole number"),
-        (lambda: OMP(tol=-1.0), ValueError, "at least 0"),
-        (lambda: OMP(tol="x"), TypeError, "number"),
-        (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
         (lambda: minimize(X, Y, OMP(always_include=[90])), ValueError, "always_include"),
-        (lambda: OMP(always_include=[1, 1]), ValueError, "always_include"),
-        (lambda: OMP(always_include=[2.7]), TypeError, "always_include"),
-        (lambda: OMP(always_include=5), TypeError, "always_include"),
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, always_include=[1, 2])), ValueError, "always_include"),
-        (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "selector must be"),
-        (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
-        (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
         (lambda: minimize(X, Y, OMP(), loss="logistic"), ValueError, "labels -1 and"),
         (lambda: minimize(X, Y, OMP(), sample_weight=-np.ones(60)), ValueError, "not negative"),
         (lambda: minimize(X, Y, OMP(), sample_weight=np.zeros(60)), ValueError, "zero for every"),
         (lambda: minimize(X, Y, OMP(), sample_weight=np.ones(5)), ValueError, "shape"),
-        (lambda: minimize(X, Y, OMP(), time_limit=-1), ValueError, "time_limit"),
-        (lambda: minimize(X, Y, OMP(), random_state=-1), ValueError, "random_state"),
         (lambda: minimize(X, Y, OMP(positive=True), loss="huber"), ValueError, "positive"),
         (lambda: minimize(X, np.sign(Y), OMP(n_nonzero_coefs=2), "gram", "logistic"), ValueError, "gram"),
-        (lambda: Checkpoint("x", interval=-1.0), ValueError, "interval"),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -244,14 +222,10 @@ def test_a_users_loss_is_known_again_by_what_it_holds(tmp_path):
         minimize(X, Y, OMP(3), "exact", Absolute3(4.0), checkpoint=path)
 
 
-@pytest.mark.parametrize("answer", [True, np.True_])
-def test_a_callback_stops_a_run_by_any_true(answer):
-    assert run(callback=lambda record: answer).n_iter == 1
-
-
-@pytest.mark.parametrize("answer", [None, 1, "yes", np.ones(2)])
-def test_a_callback_that_answers_anything_else_does_not(answer):
-    assert run(callback=lambda record: answer).n_iter == K
+def test_a_callback_stops_a_run_by_any_true_and_by_nothing_else():
+    for answer in (True, np.True_, None, 1, "yes", np.ones(2)):
+        stops = isinstance(answer, bool | np.bool_)
+        assert run(callback=lambda record, answer=answer: answer).n_iter == (1 if stops else K)
 
 
 def logistic_slope(result, labels):
@@ -278,20 +252,6 @@ def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solv
     assert logistic_slope(stopped, labels) < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"callback": 3}, TypeError, "callback"),
-        ({"checkpoint": 3}, TypeError, "checkpoint"),
-        ({"sample_weight": "balanced"}, TypeError, "sample_weight"),
-        ({"random_state": True}, TypeError, "random_state"),
-    ],
-)
-def test_arguments_of_the_wrong_kind_are_named(given, error, words):
-    with pytest.raises(error, match=words):
-        minimize(X, Y, **{"solver": OMP(3), **given})
-
-
 def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     for arrays in ({}, {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.zeros(3)}):
@@ -301,8 +261,6 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
         path.write_bytes(MAGIC + digest + b"\n" + body.getvalue())
         with pytest.raises(ValueError, match="does not hold a run"):
             run(checkpoint=path)
-    with pytest.raises(ValueError, match="is a folder"):
-        run(checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -494,12 +452,6 @@ def test_a_run_whose_columns_are_all_used_up_is_optimal():
     assert result.status is Status.OPTIMAL
     assert result.support.tolist() == [0]
     assert result.dropped.tolist() == [1, 2, 3, 4]
-
-
-def test_an_operator_that_gives_nan_is_refused():
-    broken = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v * np.nan)
-    with pytest.raises(ValueError, match="linear operator"):
-        minimize(broken, Y, OMP(3))
 
 
 def test_losses_are_told_apart_by_functions_and_cycles_do_no_harm(tmp_path):
