@@ -276,14 +276,6 @@ def test_files_that_are_not_there(tmp_path):
         as_design(str(tmp_path / "nothing"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path):
-    path = save(tmp_path / "x", problem()[0])
-    path.chmod(0)
-    with pytest.raises(ValueError, match="it may not be read"):
-        as_design(path)
-
-
 @pytest.mark.parametrize("how", ["changed", "cut short"])
 def test_a_file_that_changes_while_it_is_read(tmp_path, how):
     X, y = problem()
