@@ -1,5 +1,7 @@
 """Frank-Wolfe: its proven rate, its iterates, its gap, and the Lasso it must agree with."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
@@ -28,6 +30,15 @@ FAST = ["away", "pairwise", "blended"]
 def problem(seed=0, n=60, d=100, k=5):
     X, y, w = datasets.make_sparse_signal(n, d, k, snr=10.0, random_state=seed)
     return X, y, float(np.abs(w).sum())
+
+
+@cache
+def known_problem(seed, constraint, loss="squared"):
+    """X, y, a set of this kind that holds the true coefficients, or this set, and the minimum in it."""
+    X, y, radius = problem(seed)
+    y = np.sign(y) if loss == "logistic" else y
+    domain = constraint(radius) if isinstance(constraint, type) else constraint
+    return X, y, domain, minimum(X, y, domain, loss)
 
 
 def minimum(X, y, constraint, loss="squared"):
@@ -59,12 +70,9 @@ class Noisy(Selector):
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(("selector", "delta"), [("exact", 0.0), (Noisy(), Noisy.delta)])
 def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
-    X, y, radius = problem()
-    y = np.sign(y) if loss == "logistic" else y
-    domain = constraint(radius)
+    X, y, domain, best = known_problem(0, constraint, loss)
     smoothness = 0.25 if loss == "logistic" else 1.0
-    curvature = 4 * radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
-    best = minimum(X, y, domain, loss)
+    curvature = 4 * domain.radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
     result = minimize(X, y, FrankWolfe(domain, 200, step), selector, loss, random_state=0)
     for record in result.history:
         t = record.iteration + 1  # the objective is that of iterate t
@@ -75,8 +83,7 @@ def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("step", STEPS)
 def test_every_iterate_is_feasible_and_its_gap_is_a_bound(constraint, variant, step):
-    X, y, _ = problem(1)
-    best = minimum(X, y, constraint)
+    X, y, _, best = known_problem(1, constraint)
     for selector in ("exact", "gram"):
         for iterations in (1, 2, 3, 7, 20, 60):
             solver = FrankWolfe(constraint, iterations, step, variant)
