@@ -154,13 +154,6 @@ def test_coefficients_that_lose_their_digits_are_not_called_a_fit():
     assert result.objective != result.history[-1].objective
 
 
-def test_the_check_is_not_counted_as_selection():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((20, 30)), rng.standard_normal(20)
-    result = minimize(X, y, OMP(3), "exact")
-    assert result.entries_read == sum(record.entries_read for record in result.history) == 3 * X.size
-
-
 @pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson", Multinomial()], ids=repr)
 @pytest.mark.parametrize("solver", [GraSP(3), GraSP(3, refit=True), StoGradMP(3, max_iter=5)], ids=repr)
 def test_columns_of_zeros_give_the_zero_model(solver, loss):

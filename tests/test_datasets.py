@@ -93,35 +93,17 @@ def test_logistic_labels_follow_the_model():
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0, 5, 1), "at least 1"),
-        ((5, 0, 0), "at least 1"),
-        ((5, 5, 6), "between 0 and d=5"),
-        ((5, 5, -1), "k must be at least 0"),
-    ],
-)
-def test_sizes_are_checked(make, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make(*arguments)
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_types_are_checked(make):
+def test_arguments_are_checked(make):
+    extra = {"snr": (np.nan, -np.inf)} if make is make_sparse_signal else {"strength": (-1.0, np.nan, np.inf)}
+    bad = [((5, 5, 1), {name: value}, name) for name, values in extra.items() for value in values]
+    bad += [
+        ((0, 5, 1), {}, "at least 1"),
+        ((5, 0, 0), {}, "at least 1"),
+        ((5, 5, 6), {}, "between 0 and d=5"),
+    ]
+    bad += [((5, 5, -1), {}, "k must be at least 0"), ((5, 5, 1), {"dtype": np.int64}, "float32 or float64")]
+    for arguments, given, message in bad:
+        with pytest.raises(ValueError, match=message):
+            make(*arguments, **given)
     with pytest.raises(TypeError):
         make(5.0, 5, 1)
-    with pytest.raises(ValueError, match="float32 or float64"):
-        make(5, 5, 1, dtype=np.int64)
-
-
-@pytest.mark.parametrize("snr", [np.nan, -np.inf])
-def test_snr_is_checked(snr):
-    with pytest.raises(ValueError, match="snr"):
-        make_sparse_signal(5, 5, 1, snr=snr)
-
-
-@pytest.mark.parametrize("strength", [-1.0, np.nan, np.inf])
-def test_strength_is_checked(strength):
-    with pytest.raises(ValueError, match="strength"):
-        make_logistic_signal(5, 5, 1, strength=strength)

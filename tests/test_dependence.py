@@ -1,7 +1,5 @@
 """A pursuit that has spanned what X can span ends there, however many columns are left."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -9,7 +7,6 @@ from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import (
     OMP,
-    Checkpoint,
     CoSaMP,
     GraSP,
     PursuitClassifier,
@@ -110,24 +107,6 @@ def test_many_columns_are_decided_as_one_is(seed):
         orthogonalise(Q, line, *given, noise)[0] is None for line, *given in zip(lines, sizes, tiny)
     ]
     assert are_dependent(RowBuffer(Q), lines, lost, noise).tolist() == one_by_one
-
-
-def stops_at(last, record):
-    return record.iteration == last
-
-
-def test_a_resumed_run_rejects_the_same_columns(tmp_path):
-    rng = np.random.default_rng(0)
-    X, y = of_rank(rng, 20, 300, 6), rng.standard_normal(20)
-    whole = minimize(X, y, OMP(50), "exact")
-    for last in range(5, 10):
-        file = Checkpoint(tmp_path / f"{last}.ckpt")
-        first = minimize(X, y, OMP(50), "exact", callback=partial(stops_at, last), checkpoint=file)
-        assert first.status is Status.CALLBACK
-        again = minimize(X, y, OMP(50), "exact", checkpoint=file)
-        assert (again.n_iter, again.status) == (whole.n_iter, whole.status)
-        assert np.array_equal(again.dropped, whole.dropped)
-        assert np.array_equal(again.coef, whole.coef)
 
 
 def test_the_look_at_all_columns_is_counted():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from skpursuit import PursuitRegressor, Quantile, SubspacePursuit, as_design, minimize
+from skpursuit import PursuitRegressor, SubspacePursuit, minimize
 from skpursuit.apps.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -54,13 +54,6 @@ def test_a_name_stands_for_default_parameters():
     np.testing.assert_array_equal(named.coef, made.coef)
 
 
-def test_stacked_arrays_give_the_bits_of_one_array():
-    whole = minimize(X, Y, "omp", "certified")
-    for cut in ([X[:512], X[512:]], [X[:100], X[100:]], [[X[:7, :5], X[:7, 5:]], [X[7:, :5], X[7:, 5:]]]):
-        found = minimize(as_design(cut), Y, "omp", "certified")
-        np.testing.assert_array_equal(found.coef, whole.coef)
-
-
 @pytest.mark.parametrize("options", [{"loss": "none"}, {"solver": "none"}, {"selector": "none"}])
 def test_messages_about_unknown_names_offer_them(options):
     offered = {"loss": "quantile", "solver": "sp", "selector": "lucb"}[next(iter(options))]
@@ -82,19 +75,6 @@ def test_the_command_line_lists_them(tmp_path):
         assert re.search(rf"{kinds} .*\b{name}\b", told)
         done = CliRunner().invoke(main, ["fit", str(tmp_path / "t.npz"), "--solver=omp", f"--{kind}=none"])
         assert re.search(rf"--{kind} 'none' is not known; use one of .*\b{name}\b", done.output)
-
-
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
-def test_a_quantile_regression_leaves_its_share_below(level):
-    model = PursuitRegressor(loss=Quantile(level), n_nonzero_coefs=3).fit(X, Y)
-    assert abs((model.predict(X) > Y).mean() - level) < 0.02
-
-
-def test_subspace_pursuit_never_raises_the_objective():
-    result = minimize(X, Y, SubspacePursuit(3))
-    objectives = [record.objective for record in result.history]
-    assert objectives == sorted(objectives, reverse=True)
-    assert len(result.support) == 3
 
 
 if __name__ == "__main__" and "--update" in sys.argv:

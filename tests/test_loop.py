@@ -20,7 +20,6 @@ from skpursuit import (
     CoSaMP,
     FrankWolfe,
     L1Ball,
-    MatchingPursuit,
     PursuitClassifier,
     PursuitRegressor,
     Status,
@@ -138,44 +137,23 @@ def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage):
     assert path.read_bytes() == before
 
 
-def test_checkpoint_into_no_folder(tmp_path):
-    with pytest.raises(ValueError, match="does not exist"):
-        run(checkpoint=tmp_path / "no" / "run.ckpt")
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: minimize(X, Y, "pmo"), ValueError, "solver must be one of omp"),
         (lambda: minimize(X, Y, OMP), TypeError, "solver must be a name"),
         (lambda: minimize(X, Y[:5], OMP()), ValueError, "y has 5 rows and X has 60"),
         (lambda: minimize(X, np.full(60, np.nan), OMP()), ValueError, "NaN"),
-        (lambda: minimize(X, Y + 1j, OMP()), TypeError, "complex"),
         (lambda: minimize(X, np.array(["a"] * 60), OMP()), TypeError, "encode"),
         (lambda: minimize(X, np.ones((60, 2, 2)), OMP()), ValueError, "shape"),
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=91)), ValueError, "at most 90"),
-        (lambda: OMP(n_nonzero_coefs=0), ValueError, "at least 1"),
-        (lambda: OMP(n_nonzero_coefs=2.5), TypeError, "whole number"),
-        (lambda: OMP(tol=-1.0), ValueError, "at least 0"),
-        (lambda: OMP(tol="x"), TypeError, "number"),
-        (lambda: MatchingPursuit(max_iter=0), ValueError, "at least 1"),
         (lambda: minimize(X, Y, OMP(always_include=[90])), ValueError, "always_include"),
-        (lambda: OMP(always_include=[1, 1]), ValueError, "always_include"),
-        (lambda: OMP(always_include=[2.7]), TypeError, "always_include"),
-        (lambda: OMP(always_include=5), TypeError, "always_include"),
         (lambda: minimize(X, Y, OMP(n_nonzero_coefs=1, always_include=[1, 2])), ValueError, "always_include"),
-        (lambda: minimize(X, Y, OMP(), "fastest"), ValueError, "selector must be"),
-        (lambda: minimize(X, Y, OMP(), 3), TypeError, "selector"),
-        (lambda: minimize(X, Y, OMP(), loss="hinge"), ValueError, "hinge"),
         (lambda: minimize(X, Y, OMP(), loss="logistic"), ValueError, "labels -1 and"),
         (lambda: minimize(X, Y, OMP(), sample_weight=-np.ones(60)), ValueError, "not negative"),
         (lambda: minimize(X, Y, OMP(), sample_weight=np.zeros(60)), ValueError, "zero for every"),
         (lambda: minimize(X, Y, OMP(), sample_weight=np.ones(5)), ValueError, "shape"),
-        (lambda: minimize(X, Y, OMP(), time_limit=-1), ValueError, "time_limit"),
-        (lambda: minimize(X, Y, OMP(), random_state=-1), ValueError, "random_state"),
         (lambda: minimize(X, Y, OMP(positive=True), loss="huber"), ValueError, "positive"),
         (lambda: minimize(X, np.sign(Y), OMP(n_nonzero_coefs=2), "gram", "logistic"), ValueError, "gram"),
-        (lambda: Checkpoint("x", interval=-1.0), ValueError, "interval"),
     ],
 )
 def test_bad_arguments(call, error, words):
@@ -244,14 +222,10 @@ def test_a_users_loss_is_known_again_by_what_it_holds(tmp_path):
         minimize(X, Y, OMP(3), "exact", Absolute3(4.0), checkpoint=path)
 
 
-@pytest.mark.parametrize("answer", [True, np.True_])
-def test_a_callback_stops_a_run_by_any_true(answer):
-    assert run(callback=lambda record: answer).n_iter == 1
-
-
-@pytest.mark.parametrize("answer", [None, 1, "yes", np.ones(2)])
-def test_a_callback_that_answers_anything_else_does_not(answer):
-    assert run(callback=lambda record: answer).n_iter == K
+def test_a_callback_stops_a_run_by_any_true_and_by_nothing_else():
+    for answer in (True, np.True_, None, 1, "yes", np.ones(2)):
+        stops = isinstance(answer, bool | np.bool_)
+        assert run(callback=lambda record, answer=answer: answer).n_iter == (1 if stops else K)
 
 
 def logistic_slope(result, labels):
@@ -278,61 +252,82 @@ def test_however_a_pursuit_of_another_loss_ends_its_coefficients_are_fitted(solv
     assert logistic_slope(stopped, labels) < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ({"callback": 3}, TypeError, "callback"),
-        ({"checkpoint": 3}, TypeError, "checkpoint"),
-        ({"sample_weight": "balanced"}, TypeError, "sample_weight"),
-        ({"random_state": True}, TypeError, "random_state"),
-    ],
-)
-def test_arguments_of_the_wrong_kind_are_named(given, error, words):
-    with pytest.raises(error, match=words):
-        minimize(X, Y, **{"solver": OMP(3), **given})
+def write_signed(path, arrays):
+    """A checkpoint of these arrays with the right checksum."""
+    body = io.BytesIO()
+    np.savez(body, **arrays)
+    path.write_bytes(MAGIC + hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue())
 
 
 def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     for arrays in ({}, {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.zeros(3)}):
-        body = io.BytesIO()
-        np.savez(body, **arrays)
-        digest = hashlib.sha256(body.getvalue()).hexdigest().encode()
-        path.write_bytes(MAGIC + digest + b"\n" + body.getvalue())
+        write_signed(path, arrays)
         with pytest.raises(ValueError, match="does not hold a run"):
             run(checkpoint=path)
-    with pytest.raises(ValueError, match="is a folder"):
-        run(checkpoint=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "words"),
-    [
-        ("coef", lambda s: s.coef * np.nan, "coefficients are not finite"),
-        ("coef", lambda s: s.coef[:-1], "coefficients are not finite numbers, one for each"),
-        ("coef", lambda s: s.coef[:, None], "coefficients"),
-        ("coef", lambda s: s.coef.astype(str), "coefficients"),
-        ("support", lambda s: s.support + 10**6, "support"),
-        ("support", lambda s: s.support - 10**6, "support"),
-        ("support", lambda s: np.repeat(s.support[:1], len(s.support)), "distinct"),
-        ("support", lambda s: s.support.astype(float), "support"),
-        ("support", lambda s: s.support[:-1], "one for each column"),
-        ("dropped", lambda s: np.array([90]), "dropped"),
-        ("z", lambda s: s.z[:-1], "one for each row"),
-        ("z", lambda s: np.where(np.arange(len(s.z)) == 5, np.inf, s.z), "predictions are not finite"),
-        ("objective", lambda s: np.nan, "objective"),
-        ("dropped", lambda s: np.empty(0), "dropped"),
-        ("dropped", lambda s: np.empty(0, dtype=str), "dropped"),
-    ],
-)
-def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, change, words):
-    path = tmp_path / "run.ckpt"
-    run(checkpoint=path, callback=lambda r: r.iteration == 4)
+RUNS = {
+    "omp": (OMP(n_nonzero_coefs=K), "auto"),
+    "gram": (FrankWolfe(L1Ball(2.0), 9), "gram"),
+    "quantized": (OMP(6), "quantized"),
+    "cosamp": (CoSaMP(3), "auto"),
+}
+#: A run, a part of its state, what of that part is changed, and words of the refusal.
+WRONG = [
+    ("omp", "coef", None, lambda coef: coef * np.nan, "coefficients are not finite"),
+    ("omp", "coef", None, lambda coef: coef[:-1], "coefficients are not finite numbers, one for each"),
+    ("omp", "coef", None, lambda coef: coef[:, None], "coefficients"),
+    ("omp", "coef", None, lambda coef: coef.astype(str), "coefficients"),
+    ("omp", "support", None, lambda support: support + 10**6, "support"),
+    ("omp", "support", None, lambda support: support - 10**6, "support"),
+    ("omp", "support", None, lambda support: np.repeat(support[:1], len(support)), "distinct"),
+    ("omp", "support", None, lambda support: support.astype(float), "support"),
+    ("omp", "support", None, lambda support: support[:-1], "one for each column"),
+    ("omp", "dropped", None, lambda dropped: np.array([90]), "dropped"),
+    ("omp", "dropped", None, lambda dropped: np.empty(0), "dropped"),
+    ("omp", "dropped", None, lambda dropped: np.empty(0, dtype=str), "dropped"),
+    ("omp", "z", None, lambda z: z[:-1], "one for each row"),
+    ("omp", "z", None, lambda z: np.where(np.arange(len(z)) == 5, np.inf, z), "predictions are not finite"),
+    ("omp", "objective", None, lambda objective: np.nan, "objective"),
+    ("gram", "memory", "t", lambda part: part[None], ""),
+    ("gram", "memory", "t", lambda part: part * 1.0, ""),
+    ("gram", "memory", "gap", lambda part: part * np.nan, ""),
+    ("gram", "memory", "gap", lambda part: part.astype(str), ""),
+    ("gram", "last_update", "columns", lambda part: part + 10**6, ""),
+    ("gram", "last_update", "columns", lambda part: part * 1.0, ""),
+    ("gram", "last_update", "amounts", lambda part: part[:0], ""),
+    ("gram", "last_update", "amounts", lambda part: part * np.inf, ""),
+    ("gram", "last_update", "factor", lambda part: np.inf, ""),
+    ("gram", "selector_memory", "xtz", lambda part: part[:-1], ""),
+    ("gram", "selector_memory", "xtz", lambda part: part * np.nan, ""),
+    ("gram", "selector_memory", "reach", lambda part: part[None], ""),
+    ("gram", "selector_memory", "other", lambda part: np.ones(2), ""),
+    ("quantized", "selector_memory", "guesses", lambda part: part + 10**6, "selector"),
+    ("quantized", "selector_memory", "guesses", lambda part: part - 10**6, "selector"),
+    ("quantized", "selector_memory", "guesses", lambda part: part.astype(float), "selector"),
+    ("quantized", "selector_memory", "scores", lambda part: np.ones(2), "selector"),
+    ("quantized", "selector_memory", "other", lambda part: np.ones(2), "selector"),
+    ("cosamp", "memory", None, lambda memory: {}, "remembers"),
+]
+
+
+@pytest.mark.parametrize(("name", "part", "inner", "change", "words"), WRONG)
+def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, part, inner, change, words):
+    path, (solver, selector) = tmp_path / "run.ckpt", RUNS[name]
+    minimize(X, Y, solver, selector, checkpoint=path, callback=lambda r: r.iteration == 2)
     saved = files.load_snapshot(path)
-    files.save_snapshot(path, replace(saved, state=replace(saved.state, **{name: change(saved.state)})))
+    value = getattr(saved.state, part)
+    if inner is None:
+        value = change(value)
+    elif part == "last_update":
+        value = value._replace(**{inner: change(getattr(value, inner))})
+    else:
+        value = {**value, inner: change(value.get(inner))}
+    files.save_snapshot(path, replace(saved, state=replace(saved.state, **{part: value})))
     content = path.read_bytes()
     with pytest.raises(ValueError, match=rf"run.ckpt does not hold a run.*{words}.*delete it"):
-        run(checkpoint=path)
+        minimize(X, Y, solver, selector, checkpoint=path)
     assert path.read_bytes() == content
 
 
@@ -346,70 +341,6 @@ def test_a_support_of_dependent_columns_is_refused(tmp_path):
         minimize(copied, Y, OMP(6), checkpoint=path)
 
 
-@pytest.mark.parametrize(
-    ("group", "name", "change"),
-    [
-        ("memory", "t", lambda part: part[None]),
-        ("memory", "t", lambda part: part * 1.0),
-        ("memory", "gap", lambda part: part * np.nan),
-        ("memory", "gap", lambda part: part.astype(str)),
-        ("last_update", "columns", lambda part: part + 10**6),
-        ("last_update", "columns", lambda part: part * 1.0),
-        ("last_update", "amounts", lambda part: part[:0]),
-        ("last_update", "amounts", lambda part: part * np.inf),
-        ("last_update", "factor", lambda part: np.inf),
-        ("selector_memory", "xtz", lambda part: part[:-1]),
-        ("selector_memory", "xtz", lambda part: part * np.nan),
-        ("selector_memory", "reach", lambda part: part[None]),
-        ("selector_memory", "other", lambda part: np.ones(2)),
-    ],
-)
-def test_a_memory_or_move_that_no_run_can_have_is_refused(tmp_path, group, name, change):
-    path = tmp_path / "run.ckpt"
-    solver = FrankWolfe(L1Ball(2.0), 9)
-    minimize(X, Y, solver, "gram", checkpoint=path, callback=lambda r: r.iteration == 4)
-    saved = files.load_snapshot(path)
-    before = getattr(saved.state, group)
-    if group == "last_update":
-        after = before._replace(**{name: change(getattr(before, name))})
-    else:
-        after = {**before, name: change(before.get(name))}
-    files.save_snapshot(path, replace(saved, state=replace(saved.state, **{group: after})))
-    content = path.read_bytes()
-    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*delete it"):
-        minimize(X, Y, solver, "gram", checkpoint=path)
-    assert path.read_bytes() == content
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("guesses", lambda part: part + 10**6),
-        ("guesses", lambda part: part - 10**6),
-        ("guesses", lambda part: part.astype(float)),
-        ("scores", lambda part: np.ones(2)),
-        ("other", lambda part: np.ones(2)),
-    ],
-)
-def test_a_memory_that_no_quantized_can_have_is_refused(tmp_path, name, change):
-    path = tmp_path / "run.ckpt"
-    minimize(X, Y, OMP(6), "quantized", checkpoint=path, callback=lambda r: r.iteration == 2)
-    saved = files.load_snapshot(path)
-    memory = {**saved.state.selector_memory, name: change(saved.state.selector_memory.get(name))}
-    files.save_snapshot(path, replace(saved, state=replace(saved.state, selector_memory=memory)))
-    with pytest.raises(ValueError, match=r"run.ckpt does not hold a run.*selector.*delete it"):
-        minimize(X, Y, OMP(6), "quantized", checkpoint=path)
-
-
-def test_a_cosamp_without_its_memory_is_refused(tmp_path):
-    path = tmp_path / "run.ckpt"
-    minimize(X, Y, CoSaMP(3), checkpoint=path)
-    saved = files.load_snapshot(path)
-    files.save_snapshot(path, replace(saved, state=replace(saved.state, memory={})))
-    with pytest.raises(ValueError, match=r"does not hold a run.*remembers.*delete it"):
-        minimize(X, Y, CoSaMP(3), checkpoint=path)
-
-
 @pytest.mark.parametrize("header", [{"seed": -1}, {"seed": "x"}, {"history": [{}]}, {"fingerprints": 3}])
 def test_a_header_that_no_run_has_is_refused(tmp_path, header):
     path = tmp_path / "run.ckpt"
@@ -417,9 +348,7 @@ def test_a_header_that_no_run_has_is_refused(tmp_path, header):
     with np.load(io.BytesIO(path.read_bytes().split(b"\n", 2)[2])) as file:
         arrays = dict(file)
     changed = json.loads(arrays["header"].tobytes()) | header
-    body = io.BytesIO()
-    np.savez(body, **arrays | {"header": np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)})
-    path.write_bytes(MAGIC + hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue())
+    write_signed(path, arrays | {"header": np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)})
     with pytest.raises(ValueError, match="does not hold a run"):
         run(checkpoint=path)
 
@@ -494,12 +423,6 @@ def test_a_run_whose_columns_are_all_used_up_is_optimal():
     assert result.status is Status.OPTIMAL
     assert result.support.tolist() == [0]
     assert result.dropped.tolist() == [1, 2, 3, 4]
-
-
-def test_an_operator_that_gives_nan_is_refused():
-    broken = LinearOperator(X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v * np.nan)
-    with pytest.raises(ValueError, match="linear operator"):
-        minimize(broken, Y, OMP(3))
 
 
 def test_losses_are_told_apart_by_functions_and_cycles_do_no_harm(tmp_path):

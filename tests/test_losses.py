@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skpursuit.problem.losses import Huber, Logistic, Loss, Poisson, Quantile, Squared, as_loss
+from skpursuit.problem.losses import Huber, Logistic, Poisson, Quantile, Squared, as_loss
 from skpursuit.problem.losses.multinomial import Multinomial
 
 mpmath.mp.dps = 340  # so that exp(1e-300) - 1 keeps its digits
@@ -134,18 +134,6 @@ def test_smoothness_is_the_largest_curvature(loss):
     assert loss.curvature(y, z).max() == loss.smoothness
 
 
-def test_poisson_has_no_smoothness():
-    assert Poisson().smoothness is None
-
-
-def test_huber_edges():
-    loss = Huber(1.5)
-    y, z = np.zeros(5), np.array([0.0, 1.5, -1.5, np.nextafter(1.5, 2), -np.nextafter(1.5, 2)])
-    np.testing.assert_array_equal(loss.value(y, z)[:3], [0, 1.125, 1.125])
-    np.testing.assert_array_equal(loss.residual(y, z), [0, 1.5, -1.5, 1.5, -1.5])
-    np.testing.assert_array_equal(loss.curvature(y, z), [1, 1, 1, 0, 0])
-
-
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.9])
 def test_quantile_is_a_pinball_loss_but_for_its_width(level):
     rng = np.random.default_rng(0)
@@ -213,49 +201,16 @@ def check_poisson(y, z, got):
 
 
 def test_poisson_overflows_to_infinity():
+    assert Poisson().smoothness is None
     y, z = np.array([0.0, 5.0]), np.array([1e4, 1e4])
     assert np.isposinf(Poisson().value(y, z)).all()
     assert np.isposinf(Poisson().residual(y, z)).all()
     assert np.isposinf(Poisson().curvature(y, z)).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("squared", Squared),
-        ("logistic", Logistic),
-        ("huber", Huber),
-        ("poisson", Poisson),
-        ("quantile", Quantile),
-    ],
-)
-def test_as_loss_by_name(name, kind):
-    assert as_loss(name) == kind()
-    assert isinstance(as_loss(name), Loss)
-
-
 def test_as_loss_keeps_objects():
     loss = Huber(2.0)
     assert as_loss(loss) is loss
-
-
-def test_as_loss_completes_a_plain_object():
-    class Quartic:
-        def value(self, y, z):
-            return (z - y) ** 4
-
-        def residual(self, y, z):
-            return 4 * (z - y) ** 3
-
-        def curvature(self, y, z):
-            return 12 * (z - y) ** 2
-
-    loss = as_loss(Quartic())
-    assert loss.smoothness is None
-    one, three = np.ones(1), np.full(1, 3.0)
-    assert (loss.value(one, three), loss.residual(one, three), loss.curvature(one, three)) == (16, 32, 48)
-    with pytest.raises(ValueError, match="NaN"):
-        loss.check_targets([np.nan])
 
 
 @pytest.mark.parametrize(
@@ -307,19 +262,8 @@ def test_good_targets_are_converted_once():
     assert Multinomial().check_targets([0.0, 2.0]).dtype == np.intp
 
 
-@pytest.mark.parametrize("delta", [0.0, -1.0, np.nan, np.inf])
-def test_huber_delta_is_checked(delta):
-    with pytest.raises(ValueError, match="delta"):
-        Huber(delta)
-
-
-@pytest.mark.parametrize(("level", "width"), [(0.0, 1.0), (1.0, 1.0), (np.nan, 1.0), (0.5, 0.0)])
-def test_quantile_parameters_are_checked(level, width):
-    with pytest.raises(ValueError, match=r"level|width"):
-        Quantile(level, width)
-
-
 def test_losses_are_values():
+    assert all(loss.resolved(np.arange(3.0)) is loss for loss in (Squared(), Huber(), Poisson()))
     assert Huber(2.0) == Huber(np.float64(2.0))
     with pytest.raises(FrozenInstanceError):
         Huber().delta = 3.0
@@ -411,7 +355,3 @@ def test_the_width_of_a_quantile_is_left_to_the_spread_of_the_targets(y, width):
             getattr(a, name)(small, small / 2) for a in (Quantile(0.3), Quantile(0.3).resolved(small))
         )
         np.testing.assert_array_equal(one, other)
-
-
-def test_losses_without_open_parameters_are_what_they_were():
-    assert all(loss.resolved(np.arange(3.0)) is loss for loss in (Squared(), Huber(), Poisson()))

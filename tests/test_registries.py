@@ -1,6 +1,7 @@
 """Losses and solvers say what they can do, and their registries name them."""
 
-from dataclasses import dataclass, fields
+import pickle
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,23 @@ def test_parameters_become_the_solver_a_name_stands_for():
         "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
     }
     assert solver_class("mp").from_parameters(max_iter=None) == MatchingPursuit()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        OMP(3, 0.5, ridge=0.1, always_include=(2,)),
+        MatchingPursuit(5, step_size=0.1),
+        FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True),
+    ],
+    ids=repr,
+)
+def test_a_solver_is_a_value_and_is_shown_as_it_is_written(solver):
+    other = replace(solver, max_iter=7)
+    assert other != solver == replace(other, max_iter=solver.max_iter) == eval(repr(solver))
+    assert hash(replace(solver)) == hash(pickle.loads(pickle.dumps(solver))) == hash(solver)
+    with pytest.raises(ValueError, match="max_iter must be at least 1"):
+        replace(solver, max_iter=0)
 
 
 def test_names_by_ability():
@@ -111,6 +129,8 @@ def test_a_loss_of_three_methods_works_and_what_else_it_has_is_used():
     three, four = as_loss(Three()), as_loss(Four())
     assert (three.smoothness, four.smoothness) == (None, 1.0)
     assert three.majorant(Y, Y) is None
+    with pytest.raises(ValueError, match="NaN"):
+        three.check_targets([np.nan])
     np.testing.assert_array_equal(four.majorant(Y, Y), np.ones(60))
     assert not three.gives_probability
 

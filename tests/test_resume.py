@@ -57,6 +57,7 @@ CASES = {
     ),
     "multinomial": (X, np.arange(N) % 3, OMP(5, ridge=0.1), {"loss": Multinomial()}),
     "swaps": (X, Y, OMP(6, swaps=True), {}),
+    "columns that depend": (X[:20, :6] @ RNG.standard_normal((6, 300)), Y[:20], OMP(50), {}),
     "matching pursuit": (X, Y, MatchingPursuit(max_iter=30), {}),
     "frank-wolfe": (X, Y, FrankWolfe(L1Ball(2.0), 12, variant="pairwise"), {}),
     "subspace pursuit": (X, Y, SubspacePursuit(25), {}),
@@ -87,6 +88,7 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(case, tmp_path):
         assert again.support.tolist() == whole.support.tolist()
         assert again.coef.tobytes() == whole.coef.tobytes()
         assert again.objective == whole.objective
+        assert again.dropped.tolist() == whole.dropped.tolist()
         assert [r.objective for r in again.history] == [r.objective for r in whole.history]
         assert again.entries_read == whole.entries_read
 

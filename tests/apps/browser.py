@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from html.parser import HTMLParser
 
 import pytest
 
@@ -30,3 +31,44 @@ def browse(folder, page, width):
     assert measured, done.stdout
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return int(measured[1]), int(measured[2]), [int(p) for p in measured[3].split(",") if p], console
+
+
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags are closed in order, and keeps what the tests look at."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def check_self_contained(html):
+    """Ids are unique, nothing comes from elsewhere, and nothing runs."""
+    tags = Reader(html).tags
+    ids = [attrs["id"] for _, attrs in tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert not [attrs for tag, attrs in tags if tag == "script" or any(n.startswith("on") for n in attrs)]
+    addresses = [v for _, attrs in tags for k, v in attrs.items() if k in ("src", "href")]
+    assert all(address.startswith(("#", "data:")) for address in addresses)
+    assert not re.search(r"https?:|@import|url\((?!#)", html)

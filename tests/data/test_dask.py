@@ -76,7 +76,7 @@ def same(a, b, tolerance=1e-9):
     np.testing.assert_allclose(a.coef, b.coef, rtol=tolerance, atol=tolerance * np.abs(b.coef).max())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("selector", EXACT)
 def test_the_model_of_the_array_in_memory(seed, selector):
     rng = np.random.default_rng(seed)
@@ -148,7 +148,7 @@ def test_what_the_driver_holds_of_the_support_goes_to_a_file(tmp_path, loss):
     same(minimize(small, y, solver, "certified", loss), whole)
 
 
-def targets(loss, seed=2, n=20000):
+def targets(loss, seed=2, n=6000):
     """A matrix and targets of a loss, which eight columns carry."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 150))
@@ -168,13 +168,10 @@ FORCED = OMP(n_nonzero_coefs=8, always_include=(60, 3))
 @pytest.mark.parametrize(
     ("loss", "solver", "weights"),
     [
-        ("logistic", FORCED, None),
         ("logistic", OMP(n_nonzero_coefs=7, swaps=True, always_include=(3,)), "fold"),
-        ("poisson", FORCED, "weights"),
         ("poisson", FORCED, "fold"),
         ("multinomial", FORCED, "weights"),
         ("two targets", FORCED, "weights"),
-        ("squared", OMP(n_nonzero_coefs=16, always_include=(60, 3)), "fold"),
         ("squared", OMP(n_nonzero_coefs=16, positive=True, always_include=(60, 3)), "weights"),
         ("huber", GraSP(n_nonzero_coefs=6), "fold"),
         ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
@@ -188,8 +185,8 @@ def test_a_small_driver_finds_the_same_bits(tmp_path, loss, solver, weights):
     X[:, 40] = X[:, 20] + X[:, 0]  # depends on others in merged fits
     given = {} if weights is None else {"sample_weight": np.random.default_rng(0).uniform(0.5, 2.0, len(y))}
     if weights == "fold":  # leaves out rows, those of whole tiles too
-        given["sample_weight"] *= (np.arange(len(y)) % 3 > 0) & (np.arange(len(y)) // 5000 != 2)
-    lazy, path = da.from_array(X, chunks=(1700, 150)), tmp_path / "run"
+        given["sample_weight"] *= (np.arange(len(y)) % 3 > 0) & (np.arange(len(y)) // 1500 != 2)
+    lazy, path = da.from_array(X, chunks=(700, 150)), tmp_path / "run"
     whole = minimize(lazy, y, solver, "exact", loss, **given)
     same(whole, minimize(X, y, solver, "exact", loss, **given))
     for workers in (1, 2):

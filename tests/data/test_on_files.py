@@ -239,30 +239,18 @@ def fails(path, words, y=None, **options):
         minimize(as_design(path, memory_limit=LIMIT, **options), y, OMP(n_nonzero_coefs=3))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_damaged_pieces_are_named(tmp_path, order):
-    X, y = problem(order=order)
+def test_damaged_pieces_are_named(tmp_path):
+    """Those that tests of damage do not have."""
+    X, y = problem()
     folder = save(tmp_path / "x", X, cuts=range(170, 1700, 170))
     fifth = folder / "piece5.npy"
-    content = fifth.read_bytes()
-
-    fifth.write_bytes(content[:-8])
+    fifth.write_bytes(fifth.read_bytes()[:-8])
     fails(folder, r"piece5\.npy: it has .* bytes and should have .*: it was cut short; write it again", y)
     fifth.write_bytes(b"not an array")
     fails(folder, r"piece5\.npy: it is no \.npy file", y)
-    fifth.unlink()
-    fails(folder, r"y has 1700 rows and X has 1530", y)
-    np.save(fifth, X[:170, :-1])
-    fails(folder, r"piece5\.npy: its shape \(170, 329\) does not go with .*piece0\.npy", y)
-    np.save(fifth, np.full((170, 330), "a"))
-    fails(folder, r"piece5\.npy: X has dtype <U1", y)
-    np.save(fifth, np.full((170, 330), {}))
-    fails(folder, r"piece5\.npy: X has dtype object", y)
-    fifth.write_bytes(content)
-    damaged = X[1190:1360].copy()
-    damaged[85, 200] = np.nan
-    np.save(folder / "piece7.npy", damaged)
-    fails(folder, r"NaN or infinity.*column 200.*piece7\.npy", y)
+    for kind, cell in (("<U1", "a"), ("object", {})):
+        np.save(fifth, np.full((170, 330), cell))
+        fails(folder, rf"piece5\.npy: X has dtype {kind}", y)
 
 
 def test_files_that_are_not_there(tmp_path):
@@ -274,14 +262,6 @@ def test_files_that_are_not_there(tmp_path):
         as_design(tmp_path)
     with pytest.raises(ValueError, match="no such file"):
         as_design(str(tmp_path / "nothing"))
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path):
-    path = save(tmp_path / "x", problem()[0])
-    path.chmod(0)
-    with pytest.raises(ValueError, match="it may not be read"):
-        as_design(path)
 
 
 @pytest.mark.parametrize("how", ["changed", "cut short"])
@@ -419,35 +399,16 @@ def test_damaged_codes_are_named_and_others_stay(tmp_path):
         fit(spilling(path, codes=folder), y)
 
 
-def test_no_room_for_codes(tmp_path, monkeypatch):
-    X, y = big_problem()
-    path, folder = save(tmp_path / "x", X), tmp_path / "codes"
-    fit(spilling(path, codes=folder), y)
-    before = sorted(os.listdir(folder / "panels-fine"))
-    os.utime(path, (1, 1))  # its codes are no longer those of this file
-
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("skpursuit.data.disk.code_storage.zlib.crc32", full)
-    with pytest.raises(ValueError, match=r"codes cannot be written \(No space left on device\); make room"):
-        fit(spilling(path, codes=folder), y)
-    assert not [name for name in os.listdir(folder) if name.startswith(".")]
-    assert sorted(os.listdir(folder / "panels-fine")) == before
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
-        fit(spilling(path, codes=None), y)
-
-
 def unfinished(folder):
     return [name for name in os.listdir(folder) if name.startswith(".")]
 
 
-@pytest.mark.parametrize("call", ["os.replace", "shutil.rmtree"])
-def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, call):
+@pytest.mark.parametrize("call", ["zlib.crc32", "os.replace", "shutil.rmtree"])
+def test_codes_that_cannot_be_written_or_put_in_place_leave_nothing(tmp_path, monkeypatch, call):
     X, y = big_problem()
     path, folder = save(tmp_path / "x", X), tmp_path / "codes"
     fit(spilling(path, codes=folder), y)
+    before = sorted(os.listdir(folder / "panels-fine"))
     os.utime(path, (1, 1))  # its codes are no longer those of this file
     real, calls = shutil.rmtree, []
 
@@ -462,6 +423,13 @@ def test_codes_that_cannot_be_put_in_place_leave_nothing(tmp_path, monkeypatch, 
         fit(spilling(path, codes=folder), y)
     assert calls
     assert not unfinished(folder)
+    assert call != "zlib.crc32" or sorted(os.listdir(folder / "panels-fine")) == before
+
+
+def test_codes_that_may_not_be_stored_are_refused(tmp_path):
+    X, y = big_problem()
+    with pytest.raises(ValueError, match=r"codes=None forbids.*gram"):
+        fit(spilling(save(tmp_path / "x", X), codes=None), y)
 
 
 def test_codes_that_a_killed_process_left_are_removed(tmp_path):

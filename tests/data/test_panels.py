@@ -20,57 +20,24 @@ FORMS = products.available_isas()
 SIZES = [(1, 1), (3, 40), (63, 17), (513, 33), (1000, 40), (2563, 100)]
 
 
-def gaussian(rng, n, d):
-    return rng.standard_normal((n, d))
-
-
-def cauchy(rng, n, d):
-    return rng.standard_cauchy((n, d))
-
-
-def offsets(rng, n, d):
-    return rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 12, d)
-
-
-def thousand(rng, n, d):
-    return rng.standard_normal((n, d)) + 1000.0
-
-
-def drifting(rng, n, d):
-    return rng.standard_normal((n, d)).cumsum(axis=0) * 100.0
-
-
-def mixed_scales(rng, n, d):
-    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-150, 150, d)
-
-
-def mixed_entries(rng, n, d):
-    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-30, 30, (n, d))
-
-
-def few_values(rng, n, d):
-    return rng.integers(0, 2, (n, d)) * rng.choice([0.0, 1.0, -3.5], d)
-
-
-def single_precision(rng, n, d):
-    return rng.standard_normal((n, d)).astype(np.float32)
-
-
-def subnormal(rng, n, d):
-    return rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-320, -300, (n, d))
-
-
-MATRICES = [
-    gaussian,
-    cauchy,
-    offsets,
-    drifting,
-    mixed_scales,
-    mixed_entries,
-    few_values,
-    single_precision,
-    subnormal,
-]
+MATRICES = {
+    "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
+    "cauchy": lambda rng, n, d: rng.standard_cauchy((n, d)),
+    "offsets": lambda rng, n, d: rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 12, d),
+    "thousand": lambda rng, n, d: rng.standard_normal((n, d)) + 1000.0,
+    "drifting": lambda rng, n, d: rng.standard_normal((n, d)).cumsum(axis=0) * 100.0,
+    "mixed scales": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-150, 150, d),
+    "mixed entries": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-30, 30, (n, d)),
+    "few values": lambda rng, n, d: rng.integers(0, 2, (n, d)) * rng.choice([0.0, 1.0, -3.5], d),
+    "single precision": lambda rng, n, d: rng.standard_normal((n, d)).astype(np.float32),
+    "subnormal": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-320, -300, (n, d)),
+    "t(4)": lambda rng, n, d: rng.standard_t(4, (n, d)),
+    "rare outliers": lambda rng, n, d: np.where(
+        rng.random((n, d)) < 3 / (n * d), 1e4, rng.standard_normal((n, d))
+    ),
+    "constant": lambda rng, n, d: np.ones((n, d)) * rng.integers(0, 3, d),
+}
+gaussian = MATRICES["gaussian"]
 
 
 def exact_product(x, r):
@@ -97,20 +64,6 @@ LAYOUTS = {
 }
 
 
-def t4(rng, n, d):
-    return rng.standard_t(4, (n, d))
-
-
-def rare_outliers(rng, n, d):
-    X = rng.standard_normal((n, d))
-    X[rng.integers(0, n, 3), rng.integers(0, d, 3)] = 1e4
-    return X
-
-
-def constant(rng, n, d):
-    return np.ones((n, d)) * rng.integers(0, 3, d)
-
-
 def by_rows(panels, n, d):
     return panels.transpose(0, 2, 1, 3).reshape(-1, panels.shape[1] * 4)[:d, :n].T.astype(REAL) - 128
 
@@ -125,10 +78,10 @@ def decoded(tile, fine=False):
 
 
 @pytest.mark.parametrize("shape", SIZES)
-@pytest.mark.parametrize("matrix", [*MATRICES, t4, rare_outliers, constant])
+@pytest.mark.parametrize("matrix", MATRICES)
 def test_intervals_hold_for_all_layouts_and_forms(matrix, shape):
     rng = np.random.default_rng(shape[0])
-    X = matrix(rng, *shape)
+    X = MATRICES[matrix](rng, *shape)
     r = rng.standard_normal((shape[0], 4)) * [1.0, 1e-150, 1e30, 1e-310]
     r[:, 1] *= 10.0 ** rng.uniform(-100, 0, shape[0])
     exact = X.astype(REAL).T @ r.astype(REAL)
@@ -157,9 +110,9 @@ def test_intervals_hold_for_any_numbers(data, n, d):
         assert_holds(X, r, *tile.estimate(r, fine), range(d))
 
 
-@pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, mixed_scales, single_precision])
+@pytest.mark.parametrize("matrix", ["gaussian", "cauchy", "thousand", "mixed scales", "single precision"])
 def test_residual_along_the_error_of_the_codes_comes_close_to_the_bound(matrix):
-    X = matrix(np.random.default_rng(3), 600, 5)
+    X = MATRICES[matrix](np.random.default_rng(3), 600, 5)
     tile = CodedTile.build(X)
     lost = (X - decoded(tile)) / np.ldexp(REAL(1.0), tile.exponent)
     for j, r in enumerate(lost.T.astype(np.float64)):
@@ -201,11 +154,11 @@ def test_several_residuals_are_the_single_ones():
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("matrix", [gaussian, cauchy, thousand, few_values, t4, rare_outliers])
+@pytest.mark.parametrize("matrix", ["gaussian", "cauchy", "thousand", "few values", "t(4)", "rare outliers"])
 def test_products_and_what_they_lose(matrix, form):
     rng = np.random.default_rng(1)
     for shape in ((700, 33), (2200, 50)):
-        X = matrix(rng, *shape) * 10.0 ** rng.integers(-9, 9, shape[1])
+        X = MATRICES[matrix](rng, *shape) * 10.0 ** rng.integers(-9, 9, shape[1])
         tile = CodedTile.build(X, form, fine=True)
         real = decoded(tile)
         assert (tile.norm_bounds >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
@@ -276,13 +229,13 @@ def test_a_second_byte_loses_two_hundred_times_less(order):
 def test_predicted_scales_lose_little_more_than_extremes():
     rng = np.random.default_rng(2)
     for matrix, most in (
-        (gaussian, 1.6),
-        (few_values, 1.01),
-        (t4, 1.01),
-        (cauchy, 1.01),
-        (rare_outliers, 1.6),
+        ("gaussian", 1.6),
+        ("few values", 1.01),
+        ("t(4)", 1.01),
+        ("cauchy", 1.01),
+        ("rare outliers", 1.6),
     ):
-        X = matrix(rng, 4096, 320)
+        X = MATRICES[matrix](rng, 4096, 320)
         streamed, measured = CodedTile.build(X), CodedTile.build(np.asfortranarray(X))
         size = np.linalg.norm(X, axis=0)
         scale = np.where(size > 0, size, 1.0)

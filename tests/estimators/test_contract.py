@@ -1,48 +1,71 @@
-"""scikit-learn's own estimator checks, on every estimator: none fails, none is skipped."""
+"""scikit-learn's own estimator checks, on every class of estimators: none fails, none is skipped.
+
+Variants share all that is not the fit with their class, so they pass the checks that a solver, a loss or a
+way to treat classes can break.
+"""
 
 from unittest import SkipTest
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 import skpursuit as sp
 
-ESTIMATORS = [
+CLASSES = [
     sp.OrthogonalMatchingPursuit(),
     sp.OrthogonalMatchingPursuitCV(),
     sp.PursuitRegressor(),
-    sp.PursuitRegressor(solver="mp", max_iter=50),
     sp.PursuitFeatureSelector(),
-    sp.PursuitFeatureSelector(n_resamples=4),
-    sp.PursuitFeatureSelector(n_features_to_select="cv"),
+    sp.PursuitClassifier(),
+    sp.PursuitRegressorCV(),
+    sp.PursuitClassifierCV(),
+    sp.DictionaryLearner(),
+]
+VARIANTS = [
+    sp.PursuitRegressor(solver="mp", max_iter=50),
     sp.PursuitRegressor(solver="cosamp"),
     sp.PursuitRegressor(
         solver=sp.FrankWolfe(sp.L1Ball(100.0), max_iter=30), scale="column", shared_support=False
     ),
-    sp.PursuitRegressor(shared_support=False),
     sp.PursuitRegressor(loss="poisson"),
-    sp.PursuitClassifier(),
+    sp.PursuitFeatureSelector(n_resamples=4),
+    sp.PursuitFeatureSelector(n_features_to_select="cv"),
     sp.PursuitClassifier(solver="grasp"),
     sp.PursuitClassifier(solver="cosamp", loss="squared"),
     sp.PursuitClassifier(multi_class="multinomial"),
     sp.PursuitClassifier(loss="squared", multi_class="ovr_shared"),
-    sp.PursuitRegressorCV(),
     sp.PursuitRegressorCV(scoring="ebic"),
-    sp.PursuitRegressorCV(loss="poisson"),
-    sp.PursuitClassifierCV(),
-    sp.PursuitClassifierCV(multi_class="multinomial", scoring="accuracy"),
-    sp.DictionaryLearner(),
+    sp.PursuitRegressorCV(loss="poisson", ridges=0.01),
+    sp.PursuitClassifierCV(multi_class="multinomial", scoring="accuracy", ridges=0.01),
+]
+OF_THE_FIT = (
+    "train", "weight", "dtypes", "1sample", "1feature", "idempotent", "subset", "order", "sparse",
+    "one_label", "multioutput", "predictions", "decision",
+)  # fmt: skip
+pytestmark = [
+    # Some checks ask for more atoms than their data bear, and scikit-learn's own OMP warns there too.
+    pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:the best number of coefficients:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:cv=.* has no effect"),  # the checks set it everywhere
+    pytest.mark.filterwarnings("ignore:No features were selected:UserWarning"),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
-# Some checks ask for more atoms than their data bear, and scikit-learn's own OMP warns there too.
-@pytest.mark.filterwarnings("ignore:Orthogonal matching pursuit ended prematurely:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:the best number of coefficients:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:cv=.* has no effect")  # the checks set it everywhere
-@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+@parametrize_with_checks(CLASSES)
 def test_estimator_checks(estimator, check):
     try:
         check(estimator)
     except SkipTest as reason:
         pytest.fail(f"skipped: {reason}")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=repr)
+def test_variants_pass_the_checks_of_the_fit(variant):
+    checks = [
+        (estimator, check)
+        for estimator, check in estimator_checks_generator(variant)
+        if any(part in getattr(check, "func", check).__name__ for part in OF_THE_FIT)
+    ]
+    assert len(checks) > 10
+    for estimator, check in checks:
+        check(estimator)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from skpursuit.kernels import rows
 
@@ -34,27 +33,6 @@ def test_accumulate_dense_is_the_weighted_sum_of_rows(rng, dtype, layout, count)
     np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-13)
 
 
-@pytest.mark.parametrize("layout", ["C", "column steps"])
-def test_accumulate_dense_for_several_targets(rng, layout):
-    X = LAYOUTS[layout](rng.standard_normal((30, 2500)))
-    chosen = rng.permutation(30)[:21]
-    weights = rng.standard_normal((21, 3))
-    out = np.ones((3, 2500))
-    rows.accumulate_dense(X, chosen, weights, out)
-    np.testing.assert_allclose(out, 1 + weights.T @ X[chosen], rtol=1e-12, atol=1e-12)
-
-
-def test_accumulate_dense_reads_read_only_memory_and_leaves_flags_alone(rng):
-    X = rng.standard_normal((20, 10))
-    out = np.zeros(10)
-    rows.accumulate_dense(X, np.arange(20), np.ones(20), out)
-    assert X.flags.writeable
-    X.flags.writeable = False
-    again = np.zeros(10)
-    rows.accumulate_dense(X, np.arange(20), np.ones(20), again)
-    np.testing.assert_array_equal(out, again)
-
-
 def test_equal_columns_get_equal_bits_wherever_they_stand(rng):
     d = rows.TILE_COLUMNS + 500
     column = rng.standard_normal((53, 1))
@@ -79,14 +57,3 @@ def test_float32_data_is_summed_in_float64():
     out = np.zeros(1)
     rows.accumulate_dense(X, np.arange(3), np.ones(3), out)
     assert out[0] == 2.0**-30
-
-
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_accumulate_csr(rng, index, dtype):
-    X = sp.random(40, 30, 0.2, "csr", dtype, rng)
-    X.indptr, X.indices = X.indptr.astype(index), X.indices.astype(index)
-    chosen, weights = rng.integers(0, 40, 25), rng.standard_normal((25, 2))
-    out = np.ones((2, 30))
-    rows.accumulate_csr(X.indptr, X.indices, X.data, chosen, weights, out)
-    np.testing.assert_allclose(out, 1 + weights.T @ X.toarray()[chosen], rtol=1e-12)

@@ -2,11 +2,9 @@ import os
 import threading
 import time
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from skpursuit.kernels import rows
 from skpursuit.numerics import threads
 from skpursuit.numerics.blas import libraries, single_threaded_blas
 
@@ -70,21 +68,6 @@ def test_without_blas_the_environment_decides(monkeypatch):
     assert 1 <= threads.thread_count() <= (os.cpu_count() or 1)
 
 
-def test_several_threads_give_the_bits_of_one(monkeypatch):
-    rng = np.random.default_rng(3)
-    X, chosen = rng.standard_normal((333, 3001)), rng.permutation(333)
-    weights = rng.standard_normal(333)
-    answers = []
-    for count in (1, 2, 7):
-        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        monkeypatch.setattr(threads, "MIN_PARALLEL_WORK", 1000)
-        out = np.zeros(3001)
-        rows.accumulate_dense(X, chosen, weights, out)
-        answers.append(out)
-    np.testing.assert_array_equal(answers[0], answers[1])
-    np.testing.assert_array_equal(answers[0], answers[2])
-
-
 def test_all_threads_work_at_once_and_none_nests(monkeypatch):
     monkeypatch.setattr(
         threads,
@@ -109,12 +92,6 @@ def test_inside_a_task_there_is_one_thread(monkeypatch):
         )
         assert seen == [1, 1]
         assert threads.thread_count() == 2
-
-
-def test_small_work_stays_in_the_calling_thread():
-    seen = []
-    threads.parallel_for(lambda lo, hi: seen.append((lo, hi, threading.current_thread())), 100, 1, 10, ())
-    assert seen == [(0, 100, threading.current_thread())]
 
 
 def test_long_work_is_cut_so_that_it_can_be_interrupted(monkeypatch):

@@ -1,7 +1,5 @@
 """Matching pursuit with a small step: L2 boosting."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -42,14 +40,6 @@ def test_other_losses_fall_too():
     values = [record.objective for record in result.history]
     assert values == sorted(values, reverse=True)
     assert values[-1] < 0.7 * 200 * np.log(2)
-
-
-def test_the_step_is_a_parameter_like_others():
-    solver = MatchingPursuit(5, step_size=0.1)
-    assert replace(solver, max_iter=7) == MatchingPursuit(5, max_iter=7, step_size=0.1)
-    assert repr(solver).endswith("step_size=0.1)")
-    with pytest.raises(ValueError, match="step_size must be"):
-        MatchingPursuit(step_size=0.0)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])

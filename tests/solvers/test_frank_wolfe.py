@@ -1,15 +1,12 @@
 """Frank-Wolfe: its proven rate, its iterates, its gap, and the Lasso it must agree with."""
 
-import copy
-import dataclasses
-import pickle
+from functools import cache
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
 from skpursuit import (
-    Checkpoint,
     ErrorBound,
     FrankWolfe,
     Greedy,
@@ -33,6 +30,15 @@ FAST = ["away", "pairwise", "blended"]
 def problem(seed=0, n=60, d=100, k=5):
     X, y, w = datasets.make_sparse_signal(n, d, k, snr=10.0, random_state=seed)
     return X, y, float(np.abs(w).sum())
+
+
+@cache
+def known_problem(seed, constraint, loss="squared"):
+    """X, y, a set of this kind that holds the true coefficients, or this set, and the minimum in it."""
+    X, y, radius = problem(seed)
+    y = np.sign(y) if loss == "logistic" else y
+    domain = constraint(radius) if isinstance(constraint, type) else constraint
+    return X, y, domain, minimum(X, y, domain, loss)
 
 
 def minimum(X, y, constraint, loss="squared"):
@@ -64,12 +70,9 @@ class Noisy(Selector):
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(("selector", "delta"), [("exact", 0.0), (Noisy(), Noisy.delta)])
 def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
-    X, y, radius = problem()
-    y = np.sign(y) if loss == "logistic" else y
-    domain = constraint(radius)
+    X, y, domain, best = known_problem(0, constraint, loss)
     smoothness = 0.25 if loss == "logistic" else 1.0
-    curvature = 4 * radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
-    best = minimum(X, y, domain, loss)
+    curvature = 4 * domain.radius**2 * np.max(np.sum(X**2, axis=0)) * smoothness
     result = minimize(X, y, FrankWolfe(domain, 200, step), selector, loss, random_state=0)
     for record in result.history:
         t = record.iteration + 1  # the objective is that of iterate t
@@ -80,8 +83,7 @@ def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("step", STEPS)
 def test_every_iterate_is_feasible_and_its_gap_is_a_bound(constraint, variant, step):
-    X, y, _ = problem(1)
-    best = minimum(X, y, constraint)
+    X, y, _, best = known_problem(1, constraint)
     for selector in ("exact", "gram"):
         for iterations in (1, 2, 3, 7, 20, 60):
             solver = FrankWolfe(constraint, iterations, step, variant)
@@ -196,28 +198,6 @@ def test_a_heuristic_gap_does_not_stop_a_run_before_an_exact_one_agrees():
     assert result.objective - minimum(X, y, L1Ball(radius)) <= 1e-5
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("selector", ["exact", "gram"])
-def test_resumed_runs_give_the_same_bits(variant, selector, tmp_path):
-    X, y, radius = problem(7)
-    solver = FrankWolfe(L1Ball(radius), 60, variant=variant)
-    whole = minimize(X, y, solver, selector, random_state=0)
-    path = Checkpoint(tmp_path / "run")
-    stopped = minimize(
-        X,
-        y,
-        solver,
-        selector,
-        random_state=0,
-        checkpoint=path,
-        callback=lambda record: record.iteration == 23,
-    )
-    assert stopped.status is Status.CALLBACK
-    resumed = minimize(X, y, solver, selector, random_state=0, checkpoint=path)
-    assert resumed.n_iter == whole.n_iter
-    assert resumed.coef.tobytes() == whole.coef.tobytes()
-
-
 def test_the_minimum_at_a_vertex_is_found_and_recognised():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 10))
@@ -254,35 +234,6 @@ def test_wrong_arguments_are_refused():
         FrankWolfe(L1Ball(1.0), variant="lazy")
     with pytest.raises(ValueError, match="one target"):
         minimize(X, np.column_stack([y, y]), FrankWolfe(L1Ball(1.0)))
-    for radius in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="radius"):
-            L1Ball(radius)
-        with pytest.raises(ValueError, match="radius"):
-            Simplex(radius)
-    with pytest.raises(TypeError, match="radius"):
-        Simplex("1")
-
-
-def test_a_copy_with_other_parameters():
-    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True)
-    longer = FrankWolfe(L1Ball(2.0), 40, "open-loop", "away", gap_tol=0.1, lazy=True)
-    exact = FrankWolfe(L1Ball(2.0), 30, "exact", "away", gap_tol=0.1, lazy=True)
-    assert solver != longer != exact
-    for make in (dataclasses.replace, getattr(copy, "replace", dataclasses.replace)):
-        assert make(solver) == solver
-        assert make(solver, max_iter=40) == longer
-        assert make(solver, line_search="exact") == exact
-        with pytest.raises(ValueError, match="line_search must be one of"):
-            make(solver, line_search="armijo")
-    assert hash(dataclasses.replace(solver)) == hash(solver)
-
-
-def test_it_is_shown_as_it_is_written():
-    solver = FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True)
-    shown = "FrankWolfe(constraint=L1Ball(radius=2.0), max_iter=30, line_search='open-loop', variant='away', "
-    assert repr(solver) == shown + "gap_tol=0.1, lazy=True)"
-    assert eval(repr(solver)) == solver
-    assert pickle.loads(pickle.dumps(solver)) == solver
 
 
 def test_without_confirmation_a_step_without_a_gain_is_left_out_and_nothing_else_is_read():

@@ -1,51 +1,34 @@
 """Solvers, losses and selectors on numbers at the ends of the float range: a clear status, and no crash."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    MatchingPursuit,
-    Simplex,
-    Status,
-    StoGradMP,
-    StoIHT,
-    minimize,
-)
+from skpursuit import OMP, FrankWolfe, Simplex, Status, minimize
 from skpursuit.selectors import SELECTORS
 
+from .test_product import SOLVERS as NAMED
+
 LOSSES = ("squared", "logistic", "huber", "poisson")
+SOLVERS = {**NAMED, "omp positive": OMP(positive=True)}
 
 
-def solvers(k, radius):
-    return {
-        "omp": OMP(k, ridge=1e-2),
-        "omp positive": OMP(k, positive=True),
-        "matching pursuit": MatchingPursuit(k, max_iter=6),
-        "cosamp": CoSaMP(k, max_iter=5),
-        "grasp": GraSP(k, max_iter=5, ridge=1e-2),
-        "ball": FrankWolfe(L1Ball(radius), 10),
-        "simplex": FrankWolfe(Simplex(radius), 10, "open-loop"),
-        "away": FrankWolfe(L1Ball(radius), 10, "backtracking", "away"),
-        "pairwise": FrankWolfe(Simplex(radius), 10, "exact", "pairwise", lazy=True),
-        "blended": FrankWolfe(Simplex(radius), 10, "exact", "blended"),
-        "stoiht": StoIHT(k, max_iter=6, batch_size=5, step_size=0.02),
-        "stogradmp": StoGradMP(k, max_iter=4, batch_size=5, ridge=1e-2),
-    }
+def solver_of(name, k, radius):
+    """The solver of this name for k columns, or for a set of this radius."""
+    solver = SOLVERS[name]
+    if "constraint" in vars(solver):
+        return replace(solver, constraint=type(solver.constraint)(radius))
+    return replace(solver, n_nonzero_coefs=k)
 
 
 COMBINATIONS = [
     (solver, loss, selector)
-    for solver, loss, selector in itertools.product(solvers(1, 1.0), LOSSES, SELECTORS)
-    if (loss == "squared" or solver not in ("cosamp", "omp positive"))
+    for solver, loss, selector in itertools.product(SOLVERS, LOSSES, SELECTORS)
+    if (loss == "squared" or solver not in ("cosamp", "subspace pursuit", "omp positive"))
     and (loss == "squared" or selector != "gram")
 ]
 
@@ -76,8 +59,7 @@ def check(seed):
     X, y, radius = hostile(rng, loss)
     kinds = (np.asarray, np.asfortranarray, sp.csr_array, aslinearoperator)
     kind = kinds[rng.choice(4, p=[0.7, 0.1, 0.1, 0.1])]
-    k = min(3, X.shape[1])
-    chosen = solvers(k, radius)[solver]
+    chosen = solver_of(solver, min(3, X.shape[1]), radius)
     result = minimize(kind(X), y, chosen, selector, loss, random_state=0)
     assert np.isfinite(result.coef).all()
     assert np.isfinite(result.objective) or result.status is Status.DIVERGED

@@ -87,10 +87,3 @@ def test_tolerance_stops_a_run():
     X, y, _ = datasets.make_sparse_signal(100, 150, 5, snr=np.inf, random_state=0)
     for solver in (StoIHT(5, rtol=1e-6, batch_size=50), StoGradMP(5, rtol=1e-6, batch_size=50)):
         assert minimize(X, y, solver, "exact", random_state=0).status.ok
-
-
-def test_bad_sizes_are_refused():
-    with pytest.raises(ValueError, match="batch_size"):
-        StoGradMP(3, batch_size=0)
-    with pytest.raises(ValueError, match="step_size"):
-        StoIHT(3, step_size=-1.0)

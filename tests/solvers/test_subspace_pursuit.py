@@ -42,16 +42,6 @@ def test_an_exact_signal_is_found_to_the_last_digit():
     np.testing.assert_allclose(result.coef, w, atol=1e-12)
 
 
-def test_several_targets_share_a_support():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((90, 40))
-    W = np.zeros((40, 3))
-    W[[4, 9, 31]] = rng.standard_normal((3, 3)) + 2.0
-    result = minimize(X, X @ W + 0.01 * rng.standard_normal((90, 3)), SubspacePursuit(3))
-    assert result.support.tolist() == [4, 9, 31]
-    np.testing.assert_allclose(result.coef, W, atol=0.01)
-
-
 def test_dependent_and_zero_columns_do_no_harm():
     rng = np.random.default_rng(2)
     X = rng.standard_normal((50, 12))

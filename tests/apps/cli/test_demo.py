@@ -79,8 +79,7 @@ def test_an_interrupt_has_an_exit_code_of_its_own(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", [["--help"], ["info", "--json"]])
+@pytest.mark.parametrize(("arguments", "unbuffered"), [(["--help"], ""), (["info", "--json"], "1")])
 def test_output_that_takes_nothing_more(arguments, unbuffered):
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     command = [sys.executable, "-m", "skpursuit", *arguments]
@@ -118,12 +117,10 @@ def test_every_command_explains_itself_with_examples():
         assert command.get_short_help_str()
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--help"], ["fit", "no such file.csv"], ["predict", "no.json", "no.csv"]]
-)
-def test_what_is_quick_loads_nothing_heavy(arguments):
-    code = f"import sys; from skpursuit.apps.cli import main\ntry: main({arguments!r})\n"
-    code += "except SystemExit: pass\n"
+def test_what_is_quick_loads_nothing_heavy():
+    code = "import sys; from skpursuit.apps.cli import main\n"
+    for arguments in (["--help"], ["fit", "no such file.csv"], ["predict", "no.json", "no.csv"]):
+        code += f"try: main({arguments!r})\nexcept SystemExit: pass\n"
     code += "print(*(m for m in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""

@@ -225,11 +225,11 @@ def alive(pid):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_path):
+def test_killed_many_times_and_resumed_the_results_are_those_of_one_run(tmp_path):
     chance = random.Random(0)
     path = tmp_path / "killed" / "toy.jsonl"
     pids, n_killed = set(), 0
-    for attempt in range(20):
+    for attempt in range(8):
         process = start(path.parent, jobs=1 + attempt % 2)
         enough = lines_in(path) + chance.randrange(1, 6)
         deadline = time.monotonic() + 60
@@ -243,8 +243,8 @@ def test_killed_twenty_times_and_resumed_the_results_are_those_of_one_run(tmp_pa
     assert start(tmp_path / "undisturbed", jobs=1).wait() == 0
     killed, undisturbed = without_times(path), without_times(tmp_path / "undisturbed" / "toy.jsonl")
     assert killed == undisturbed
-    assert n_killed == 20
-    assert len(pids) > 10
+    assert n_killed == 8
+    assert len(pids) > 6
     deadline = time.monotonic() + 20
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -3,46 +3,15 @@
 import math
 import re
 import xml.etree.ElementTree as ET
-from html.parser import HTMLParser
 
 import pytest
-from tests.apps.browser import browse, needs_browser
+from tests.apps.browser import Reader, browse, check_self_contained, needs_browser
 
 from skpursuit.apps.pages.render import format_number
 from skpursuit.apps.studies.methods import METHODS, RESULT_COLUMNS
 from skpursuit.apps.studies.report import Panel, describe, draw_panel, line_style, render_page
 from skpursuit.apps.studies.results import ResultsFile
 from skpursuit.apps.studies.statistics import Curve
-
-VOID = {"meta", "link", "br", "img", "hr", "input"}
-
-
-class Reader(HTMLParser):
-    """Checks that tags are closed in order, and keeps what the tests look at."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-    def all(self, tag):
-        return [attrs for name, attrs in self.tags if name == tag]
-
 
 HOSTILE = "<script>alert(1)</script> & `x < y`"
 SET = {"stability": 0.02, "budget": 0.2}
@@ -112,20 +81,10 @@ def test_rows_of_tables_are_as_wide_as_their_heads(html):
         assert len(widths) == 1
 
 
-def test_ids_are_unique_and_links_lead_somewhere(page):
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    assert {attrs["href"][1:] for attrs in page.all("a")} <= set(ids)
-
-
-def test_nothing_comes_from_elsewhere_and_nothing_runs(html, page):
-    assert page.all("script") == []
-    addresses = [v for _, attrs in page.tags for k, v in attrs.items() if k in ("src", "href")]
-    assert all(address.startswith(("#", "data:")) for address in addresses)
-    assert "http:" not in html
-    assert "https:" not in html
-    assert "@import" not in html
-    assert not re.search(r"url\((?!#)", html)
+def test_ids_are_unique_links_lead_somewhere_and_nothing_comes_from_elsewhere(html, page):
+    check_self_contained(html)
+    ids = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    assert {attrs["href"][1:] for attrs in page.all("a")} <= ids
 
 
 def test_texts_are_escaped_wherever_they_come_from(html, page):

@@ -321,15 +321,6 @@ def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_ans
         assert all(set(row) <= set(experiment.columns) for row in rows)
 
 
-def test_lucb_finds_what_stands_out():
-    X, _, _ = datasets.make_sparse_signal(400, 60, 1, random_state=0)
-    answer = make_selector("LUCB", user_selectors={"LUCB": f"{LUCB}:LUCB"}).select(
-        as_design(X), Query(X[:, 7] * 3)
-    )
-    assert answer.indices.tolist() == [7]
-    assert 0 < answer.entries_read < X.size
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
