@@ -20,7 +20,7 @@ from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Access, TileStore
-from skpursuit.data.survey import OPERATOR_BATCH, Survey
+from skpursuit.data.survey import Survey
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View, column_sums, constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
@@ -313,23 +313,12 @@ class Design:
         if self.constant is not None:
             rows, cols = rows[asked != self.constant], asked[asked != self.constant]
         store, at = self.store, self.view.rows_of_x(rows)
-        cost = len(cols), len(cols) * self.dtype.itemsize
-        if store.first.has_entries:
-            store.ensure_layout("entries", self.reads)
-            values = store.entries(at, cols)
-        else:  # whole columns are all that can be read
-            cost = cost if store.caches.columns.contains_all(cols) else store.cost(cols=cols)
-            values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
-        self.reads.add(*cost)
+        store.ensure_layout("entries", self.reads)
+        values = store.entries(at, cols)
+        self.reads.add(len(cols), len(cols) * self.dtype.itemsize)
         if not self.view.has_raw_entries:
             values = self.view.entries(values, rows, cols)
         return values if len(cols) == len(asked) else self._join_constant(values, 1.0, asked)
-
-    @property
-    def has_entries(self) -> bool:
-        """Whether single entries can be read for less than a product with all of X."""
-        store = self.store
-        return store.first.has_entries or store.caches.columns.contains_all(np.arange(store.shape[1]))
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
@@ -446,21 +435,11 @@ class Design:
         return self.store.cost(cols=cols)
 
     def prepare_access(self, what: str) -> None:
-        """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
+        """Make what reading "rows" needs, their norms and layout; refuse "rows" or "entries" on disk."""
         self.store.check_random_access(what)
         if what == "rows":
             self.norms(1)
             self.store.ensure_layout("rows", self.reads)
-        n, d = self.store.shape
-        cache = self.store.caches.columns
-        if what == "entries" and not self.store.first.has_entries:
-            if n * d * d > operator.MOST_WORK or n * d * 8 > cache.max_bytes:
-                return
-            for start in range(0, d, OPERATOR_BATCH):
-                cols = np.arange(start, min(start + OPERATOR_BATCH, d))
-                if not cache.contains_all(cols):
-                    self.reads.add_prepared(*self.store.cost(cols=cols))
-                    self.store.lines(cols)
 
     def data_fingerprint(self) -> str:
         """Hex digest of X and of the view, for checkpoints."""

@@ -186,13 +186,3 @@ class SelectionOracle:
         read = reads.entries - entries, reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *read))
         return found
-
-
-def check_entry_access(design: Design, name: str) -> None:
-    """Make single entries of X ready to be read; refuse a design of which each costs a product with X."""
-    design.prepare_access("entries")
-    if not design.has_entries:
-        raise ValueError(
-            f"selector '{name}' reads single entries, and of this X each costs a product with all of it; "
-            "use 'exact' or 'halving', or give X as an array"
-        )

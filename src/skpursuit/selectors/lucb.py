@@ -22,7 +22,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Round, Selector, check_entry_access
+from skpursuit.selectors.base import BoundSelector, Round, Selector
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -36,7 +36,7 @@ class LUCB(Selector):
 
     The intervals are those of means of many samples, so the answer is heuristic unless all was read. Single
     entries are slow to read; this selector is about how few of them an answer needs. A linear operator gives
-    no single entries: a small one is fetched once, a larger one is refused.
+    no single entries, and is refused.
 
     Parameters
     ----------
@@ -87,7 +87,6 @@ class LUCB(Selector):
 
     def _pulled(self, design: Design, query: Query) -> Iterator[Arms]:
         """What was read of each column, after the first pulls and after every later ones."""
-        check_entry_access(design, "lucb")
         n, d = design.shape
         columns = query.allowed(d)
         rng = query.rng or np.random.default_rng(0)

@@ -10,7 +10,7 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.parameters import check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
-from skpursuit.selectors.base import BoundSelector, Selector, check_entry_access
+from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.query import Query, Selection, Workload
 
 
@@ -18,8 +18,7 @@ from skpursuit.selectors.query import Query, Selection, Workload
 class SuccessiveReject(Selector):
     """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
 
-    A pull reads one entry of X. A linear operator gives no single entries: a small one is fetched once, a
-    larger one is refused.
+    A pull reads one entry of X. A linear operator gives no single entries, and is refused.
 
     Parameters
     ----------
@@ -42,8 +41,6 @@ class SuccessiveReject(Selector):
         alive = query.allowed(d)
         sums = np.zeros((d, *query.r.shape[1:]))
         pulled, plan = 0, phases(len(alive), self.budget * n * d, query.k)
-        if plan:
-            check_entry_access(design, "reject")
         for wanted, left in plan:
             for _ in range(wanted - pulled):
                 rows = rng.integers(n, size=len(alive))
