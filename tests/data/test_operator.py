@@ -6,7 +6,6 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from skpursuit import OMP, MatchingPursuit, as_design, minimize
 from skpursuit.data import operator_tile as operator
-from skpursuit.data import survey
 from skpursuit.problem.scores import GroupNorm
 from skpursuit.selectors import Absolute, Query, Signed, as_selector
 from tests.support.data import view, with_intercept

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from math import sqrt
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import operator_tile as operator
-from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.caches import ColumnCache
 from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Access, TileStore
@@ -90,9 +91,7 @@ class Design:
         other.__dict__.update(self.__dict__)
         other.reads = ReadCounter()
         if private:
-            other.caches = Caches(
-                **{**vars(self.caches), "columns": ColumnCache(), "gram_columns": ColumnCache()}
-            )
+            other.caches = replace(self.caches, columns=ColumnCache(), gram_columns=ColumnCache())
         return other
 
     @property
@@ -136,9 +135,8 @@ class Design:
         if view.is_identity:
             return self.store.product(r, rows)
         u = view.scale_rows(r)
-        g = view.correct_product(
-            self.store.product(view.scatter_rows(u, self.store.shape[0]), rows), u.sum(axis=0)
-        )
+        g = self.store.product(view.scatter_rows(u, self.store.shape[0]), rows)
+        g = view.correct_product(g, u.sum(axis=0))
         return g if self.constant is None else self._join_constant(g, column_sums(r))
 
     def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
@@ -194,10 +192,8 @@ class Design:
 
     def _compute_in_place(self, cols: Indices) -> bool:
         """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
-        return (
-            not self.store.in_memory
-            and len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
-        )
+        many = len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
+        return many and not self.store.in_memory
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
         """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
@@ -299,10 +295,8 @@ class Design:
         held, width = self.store.caches.columns.arrays, self.store.gather_ahead_width()
         if not width or all(j in held for j in cols.tolist()):
             return
-        wanted = dict.fromkeys(
-            cols.tolist()
-            + [j for j in self._without_constant(prefetch_candidates(width)).tolist() if j not in held]
-        )
+        likely = self._without_constant(prefetch_candidates(width)).tolist()
+        wanted = dict.fromkeys([*cols.tolist(), *(j for j in likely if j not in held)])
         some = np.array(list(wanted)[: len(cols) + width], dtype=np.intp)
         self.reads.add_prepared(*self.store.cost(cols=some[len(cols) :]))
         self.store.lines(some)

@@ -121,9 +121,8 @@ class TileStore:
         self._transformed: dict[tuple[TileTransform, int], Any] = {}
         if self.is_one_tile:  # whose verbs are those of the store
             tile = self.first
-            vars(self).update(
-                {name: getattr(tile, name) for name in ("product", "take", "add_rows", "entries")}
-            )
+            for name in ("product", "take", "add_rows", "entries"):
+                setattr(self, name, getattr(tile, name))
             if tile.has_entries:
                 vars(self).update(cost=tile.cost)
 
@@ -342,11 +341,8 @@ class TileStore:
 
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
-        return (
-            -(-visits // max(1, self.gather_ahead_width())) * self.pass_seconds
-            if self.column_costs_full_pass
-            else 0.0
-        )
+        sweeps = -(-visits // max(1, self.gather_ahead_width())) if self.column_costs_full_pass else 0
+        return sweeps * self.pass_seconds
 
     def store_codes_beside(self, path: str | PathLike[str]) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""

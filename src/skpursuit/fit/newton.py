@@ -206,11 +206,10 @@ def descend(
     for _ in range(max_iter):
         g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
-            hessian = (
-                Products(A, samples, now, penalty)
-                if by_products
-                else hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
-            )
+            if by_products:
+                hessian = Products(A, samples, now, penalty)
+            else:
+                hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
         done = not decrement > precision * max(abs(now.f), TINY_POSITIVE)
@@ -342,9 +341,8 @@ def hessian_of(
         hessian, damping = factorize_hessian(second_derivatives(samples, A, z, curvature), penalty)
         if not (damping and samples.has_majorant):
             return hessian
-    return factorize_hessian(
-        second_derivatives(samples, A, z, samples.majorant(z)), penalty, is_majorant=True
-    )[0]
+    H = second_derivatives(samples, A, z, samples.majorant(z))
+    return factorize_hessian(H, penalty, is_majorant=True)[0]
 
 
 def second_derivatives(samples: SampleLosses, A: Floats, z: Floats, curvature: Floats | None) -> Floats:

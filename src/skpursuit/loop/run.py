@@ -35,10 +35,8 @@ from skpursuit.selectors import BoundSelector, Selection, Selector, as_selector
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.solvers import Solver, as_solver
 
-IGNORE_OVERFLOW: dict[str, Any] = {
-    "over": "ignore",
-    "invalid": "ignore",
-}  # a run ends at what is not finite anyway
+# A run ends at what is not finite anyway.
+IGNORE_OVERFLOW: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 CONSISTENCY_TOL = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
 CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
@@ -317,9 +315,8 @@ class Run:
             saved = files.load_snapshot(path)
             files.check_fingerprints(path, saved.fingerprints, self.fingerprints)
             if seeded:
-                files.check_fingerprints(
-                    path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
-                )
+                seeds = {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
+                files.check_fingerprints(path, *seeds)
             self.state = files.restore_state(path, saved, self.state, self.problem, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
@@ -343,16 +340,9 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
         entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
         strength = max(strength, CERTIFICATE_ORDER.index(answer.certificate))
     gap = state.memory.get("gap")
-    return Record(
-        iteration,
-        state.objective,
-        tuple(selected),
-        entries,
-        nbytes,
-        CERTIFICATE_ORDER[strength],
-        seconds,
-        None if gap is None else float(gap),
-    )
+    read = entries, nbytes, CERTIFICATE_ORDER[strength]
+    gap = None if gap is None else float(gap)
+    return Record(iteration, state.objective, tuple(selected), *read, seconds, gap)
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:

@@ -166,9 +166,8 @@ class GramGradient:
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
         memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
-        known = KnownGradient(
-            Estimate(xtz - self.xty, error), memory if self.roundings is None else NO_MEMORY
-        )
+        memory = memory if self.roundings is None else NO_MEMORY
+        known = KnownGradient(Estimate(xtz - self.xty, error), memory)
         self.last = at, known
         return known
 

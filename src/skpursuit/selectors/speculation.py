@@ -123,11 +123,8 @@ class SpeculativePursuit:
         self.steps, self.size_of_y = expect.n_queries, safe_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
         self.draft_capacity = min(MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
-        self.max_draft = (
-            self.draft_capacity
-            if expect.n_queries <= 4 * MAX_GUESSES
-            else min(self.draft_capacity, MAX_GUESSES // 4)
-        )
+        first = MAX_GUESSES if expect.n_queries <= 4 * MAX_GUESSES else MAX_GUESSES // 4
+        self.max_draft = min(self.draft_capacity, first)
         self.poor_rounds = 0
         self.path: VerifiedSteps | None = None
         self.here: RoundEnd | None = None

@@ -29,12 +29,7 @@ NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
     **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_nonnegative),
 }
-OTHER_CHECKS = {
-    "positive": check_flag,
-    "refit": check_flag,
-    "swaps": check_flag,
-    "always_include": check_indices,
-}
+OTHER_CHECKS = dict.fromkeys(("positive", "refit", "swaps"), check_flag) | {"always_include": check_indices}
 
 
 class Solver(ABC):

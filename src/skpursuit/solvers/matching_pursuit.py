@@ -118,11 +118,10 @@ class OMP(Solver):
     def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the column found; None where it would not improve."""
         j = int(answer.columns[0])
-        helps = (
-            grows_from_zero(problem, j, r)
-            if self.positive
-            else has_nonzero_gradient(problem.design, r, answer)
-        )
+        if self.positive:
+            helps = grows_from_zero(problem, j, r)
+        else:
+            helps = has_nonzero_gradient(problem.design, r, answer)
         return self._add(problem, state, j) if helps else None
 
     def finalize(self, problem: Problem, state: State) -> State:
@@ -289,11 +288,8 @@ class MatchingPursuit(Solver):
             return replace(state, status=Status.OPTIMAL)
         column = problem.design.columns(np.array([j]))[0]
         place = np.flatnonzero(state.support == j)
-        if (
-            len(place) == 0
-            and self.n_nonzero_coefs is not None
-            and len(state.support) >= self.n_nonzero_coefs
-        ):
+        full = self.n_nonzero_coefs is not None and len(state.support) >= self.n_nonzero_coefs
+        if full and len(place) == 0:
             return replace(state, status=Status.COMPLETE)
         if safe_norm(column) <= problem.design.noise_floor(np.array([j]))[0]:
             return replace(state, dropped=np.append(state.dropped, j))

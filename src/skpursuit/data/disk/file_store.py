@@ -75,10 +75,8 @@ class FileStore(TileStore):
 
     def new_caches(self) -> Caches:
         """Empty caches within the limit."""
-        return Caches(
-            columns=ColumnCache(self.memory_budget.columns),
-            gram_columns=ColumnCache(self.memory_budget.product_bytes),
-        )
+        room = self.memory_budget
+        return Caches(columns=ColumnCache(room.columns), gram_columns=ColumnCache(room.product_bytes))
 
     def has_room_for_codes(self, nbytes: int) -> bool:
         in_memory = self.memory_budget.allocated + nbytes <= self.memory_budget.total_bytes
@@ -102,11 +100,8 @@ class FileStore(TileStore):
             return
         spill = self._spills.get(tile_transform)
         if spill is None:
-            header = {
-                "identity": self.data_fingerprint,
-                "keep": repr(tile_transform),
-                "tiles": len(self.places),
-            }
+            header = {"identity": self.data_fingerprint, "keep": repr(tile_transform)}
+            header["tiles"] = len(self.places)
             spill = CodeStorage(tile_transform, header, self.codes_folder, self.options, self.file_reads[1])
             spill.load_existing()
             self._spills[tile_transform] = spill

@@ -168,11 +168,8 @@ class RowGroup(DiskArray):
 
 def make_store(X: Any, options: DesignOptions) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    files, limit, reads = (
-        footers(list_data_files(X, *ENDINGS), options.reads),
-        options.memory_budget,
-        options.reads,
-    )
+    limit, reads = options.memory_budget, options.reads
+    files = footers(list_data_files(X, *ENDINGS), reads)
     names, dtype = common_columns(files, options)
     groups, wanted, last = list[RowGroup](), set(names), dict[tuple[str, int], Floats]()
     for path, stamp, _, parts in files:
@@ -189,7 +186,6 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
         problem = f"a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
         remedy = f"write it again with row_group_size={min(16384, fitting)}"
         warnings.warn(f"{files[0][0]}: {problem}; {remedy}", stacklevel=5)
-    limit.try_allocate(
-        largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True
-    )  # as an array, and some columns of it by pyarrow
+    # As an array, and some columns of it by pyarrow.
+    limit.try_allocate(largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True)
     return load_or_stream(recipes_of(groups, DesignOptions(), limit.tile), options, list(names))

@@ -123,9 +123,8 @@ class RawFileArray(DiskArray):
         lines, within, out = (cols, rows, out.T) if self.is_f_order else (rows, cols, out)
         length, size = self.shape[0 if self.is_f_order else 1], self.dtype.itemsize
         width = within.stop - within.start
-        together = (
-            max(1, READ_CHUNK_BYTES // (width * size)) if width == length else 1
-        )  # whole lines in one go
+        # Whole lines are read in one go.
+        together = max(1, READ_CHUNK_BYTES // (width * size)) if width == length else 1
         with file_errors(self.path), CountedFile(self.path, self.reads) as file:
             check_file_unchanged(self.path, self.stamp, stamp_of(file.fileno()))
             for start in range(0, len(out), together):
