@@ -26,7 +26,7 @@ import numpy as np
 from skpursuit.data.caches import Caches
 from skpursuit.data.memory_budget import UNLIMITED
 from skpursuit.data.read_counter import FileReads, ReadCounter
-from skpursuit.data.survey import OperatorSurvey, Survey, SurveyBuilder, row_norms
+from skpursuit.data.survey import OPERATOR_BATCH, OperatorSurvey, Survey, SurveyBuilder
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
@@ -83,11 +83,6 @@ Values = tuple[Any, ...]  # arguments after the tile
 Arguments = Callable[[TilePosition], Values | None]
 
 
-def no_arguments(place: TilePosition) -> Values:
-    """For functions of a tile alone."""
-    return ()
-
-
 def call(fn: Verb, thing: Any, arguments: Values) -> Any:
     """A verb of a tile by its name, or a function of the tile."""
     return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
@@ -138,7 +133,7 @@ class TileStore:
         return True
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
@@ -147,8 +142,8 @@ class TileStore:
         fn : str or function
             The name of a verb of tiles, or a function that can be sent to another process.
         args : function
-            The arguments after the tile, for a place: small ones, such as the part of r that belongs to its
-            rows. None: the tile is not needed. They do not depend on results.
+            The arguments after the tile, for a place, by default none: small ones, such as the part of r
+            that belongs to its rows. None: the tile is not needed. They do not depend on results.
         tile_transform : TileTransform, optional
             The function gets what this makes of a tile instead of the tile. It is made once and cached.
         """
@@ -395,9 +390,23 @@ class TileStore:
 
     def row_norms(self, order: float, reads: ReadCounter) -> Floats:
         """Norms of the rows of X; order 2 or infinity. Kept."""
-        if (1, order) not in self.caches.norms:
-            self.caches.norms[1, order] = row_norms(self, order, reads)
-        return self.caches.norms[1, order]
+        if (1, order) in self.caches.norms:
+            return self.caches.norms[1, order]
+        out = np.zeros(self.shape[0])
+        if self.first.has_entries:
+            reads.add_prepared(*self.cost())
+            for place, part in self.map_tiles("max_abs" if order == np.inf else "squares", lambda at: (1,)):
+                some = out[place.rows]
+                np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
+            out = out if order == np.inf else np.sqrt(out)
+        for start in range(0, 0 if self.first.has_entries else len(out), OPERATOR_BATCH):
+            part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
+            reads.add_prepared(*self.cost())
+            unit = np.zeros((len(out), len(part)))  # an operator gives rows as products with unit vectors
+            unit[part, np.arange(len(part))] = 1.0
+            out[part] = np.linalg.norm(self.product(unit), order, axis=0)
+        self.caches.norms[1, order] = out
+        return out
 
     def norm_bounds(self, reads: ReadCounter) -> Floats:
         """Upper bounds of the column norms, from what is known or costs least.

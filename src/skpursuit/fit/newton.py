@@ -172,7 +172,8 @@ def fit_outputs(
     """
     coupled = samples[0].loss.couples_targets
     if coupled:
-        start = centre_over_classes(w, penalty)
+        # Less their mean over the classes, where nothing else determines it.
+        start = np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
         w, z = start, z if np.array_equal(start, w) else None
     z = (w.T @ A).T if z is None else z
     rules = penalty, precision, max_iter, by_products
@@ -403,11 +404,6 @@ def pair_products(A: Floats, D: Floats) -> Floats:
     return blocks
 
 
-def centre_over_classes(w: Floats, penalty: Floats) -> Floats:
-    """Coefficients of coupled classes, less their mean over the classes where nothing else determines it."""
-    return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
-
-
 def factorize_hessian(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[HessianFactor, float]:
     """Factorised second derivatives with a penalty of each column, and their damping relative to H.
 
@@ -417,7 +413,7 @@ def factorize_hessian(H: Floats, penalty: Floats, is_majorant: bool = False) -> 
 
     Adding one number to the coefficients of a column in all coupled classes changes nothing, so that without
     a penalty the matrix is singular in that direction. There it gets the curvature of the square of their
-    mean, which is zero where `centred` coefficients start, and so stays zero.
+    mean, which is zero where `fit_outputs` starts, and so stays zero.
     """
     if H.ndim == 4:
         m, k = H.shape[:2]

@@ -25,7 +25,7 @@ from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER, MAX_GUESSES
-from skpursuit.parameters import check_flag, check_function, check_nonnegative, seed_of
+from skpursuit.parameters import check_flag, check_nonnegative, seed_of, short_repr
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
@@ -103,7 +103,8 @@ def minimize(
     ('COMPLETE', 1.0)
     """
     check_nonnegative("time_limit", time_limit)
-    check_function("callback", callback)
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"callback must be a function or None, got {short_repr(callback)}")
     check_flag("verbose", verbose)
     check_flag("audit", audit)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
@@ -306,7 +307,7 @@ class Run:
             "X": self.problem.design.data_fingerprint(),
             "y": files.fingerprint(self.problem.y),
             "solver": files.fingerprint(self.solver),
-            "selector": self.selector.fingerprint(),
+            "selector": files.fingerprint(self.selector),
             "loss": files.fingerprint(self.problem.loss),
         }
         if self.problem.weights is not None:
@@ -341,8 +342,8 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
         strength = max(strength, CERTIFICATE_ORDER.index(answer.certificate))
     gap = state.memory.get("gap")
     read = entries, nbytes, CERTIFICATE_ORDER[strength]
-    gap = None if gap is None else float(gap)
-    return Record(iteration, state.objective, tuple(selected), *read, seconds, gap)
+    left = None if gap is None else float(gap)
+    return Record(iteration, state.objective, tuple(selected), *read, seconds, left)
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:

@@ -22,8 +22,8 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Round, Selector
-from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.base import Round, Selector
+from skpursuit.selectors.query import Query, Selection
 from skpursuit.selectors.top_k import resolve_top_k
 
 INITIAL_PULLS = 16  # pulls of every arm before intervals say anything
@@ -57,6 +57,7 @@ class LUCB(Selector):
     True
     """
 
+    random_access = "entries"
     budget: float = 0.2
     delta: float = 0.05
     batch_size: int = 64
@@ -65,10 +66,6 @@ class LUCB(Selector):
         check_number("budget", self.budget, "(0, inf)")
         check_number("delta", self.delta, "[0, 1)")
         check_count("batch_size", self.batch_size, optional=False)
-
-    def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        design.prepare_access("entries")
-        return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         *_, arms = self._pulled(design, query)

@@ -10,8 +10,8 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.parameters import check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
-from skpursuit.selectors.base import BoundSelector, Selector
-from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.base import Selector
+from skpursuit.selectors.query import Query, Selection
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,11 @@ class SuccessiveReject(Selector):
         Pulls, as a fraction of n d; at least one pull per column is made where there is a choice.
     """
 
+    random_access = "entries"
     budget: float = 0.2
 
     def __post_init__(self) -> None:
         check_number("budget", self.budget, "(0, inf)")
-
-    def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        design.prepare_access("entries")
-        return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         n, d = design.shape

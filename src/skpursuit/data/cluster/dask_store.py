@@ -38,7 +38,6 @@ from skpursuit.data.store import (
     Values,
     Verb,
     call,
-    no_arguments,
 )
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -119,7 +118,7 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
         things = self.tiles if tile_transform is None else list(graph)

@@ -163,8 +163,8 @@ class CodeStorage:
             raise corrupt_codes_error(str(self.final_dir / HEADER), "its checksum does not match")
         tiles, totals = [], Counter[str]()
         for number, piece in enumerate(pieces):
-            file, listed = f"{number}.codes", piece["arrays"].items()
-            stored = {name: ChecksummedArray(self.folder, file, *array) for name, array in listed}
+            place, listed = (self.folder, f"{number}.codes"), piece["arrays"].items()
+            stored = {name: ChecksummedArray(*place, *array) for name, array in listed}
             totals.update({name: array.nbytes for name, array in stored.items()})
             tiles.append(stored)
         self._plan(totals)

@@ -28,7 +28,6 @@ from skpursuit.data.disk.tile_readers import (
     Stamp,
     check_file_unchanged,
     file_errors,
-    never_cancel,
     stamp_of,
 )
 from skpursuit.data.options import DesignOptions
@@ -82,7 +81,8 @@ def common_columns(
 ) -> tuple[tuple[str, ...], np.dtype[Any]]:
     """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
     (first_path, _, first, _), single = files[0], True
-    listed = [name for name in first.names if name not in row_indexes(first)]
+    indexes = row_indexes(first)
+    listed = [name for name in first.names if name not in indexes]
     names = [listed[j] for j in options.selected_columns(len(listed), listed)]
     for path, _, schema, _ in files:
         if differing := sorted(set(schema.names) ^ set(first.names)):
@@ -91,19 +91,19 @@ def common_columns(
         times = Counter(schema.names)
         if repeated := [name for name in names if times[name] > 1]:
             raise FileError(path, f"it has several columns {repeated[0]!r}", "give each a name of its own")
-        types = {name: schema.field(name).type for name in names}
+        types = {name: str(schema.field(name).type) for name in names}
         if other := [name for name in names if not (any_type or is_numeric(types[name]))]:
             shown = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
             remedy = f"leave them out: as_design(path, exclude={other[:5]!r}), or encode them"
             raise FileError(path, f"columns {shown} are not numeric", remedy)
-        single &= all(str(kind) in ("float", "halffloat") for kind in types.values())
+        single &= all(kind in ("float", "halffloat") for kind in types.values())
     return tuple(names), np.dtype(np.float32 if single else np.float64)
 
 
 def row_indexes(schema: Any) -> set[str]:
     """Columns that hold the row index of the data frame which a file was written of, and no feature."""
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    return {name for name in schema.names if name.startswith("__index_level_") or name in told}
+    listed = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {name for name in schema.names if name.startswith("__index_level_") or name in listed}
 
 
 def is_numeric(kind: Any) -> bool:
@@ -146,7 +146,7 @@ class RowGroup(DiskArray):
         return self.nbytes / (self.shape[0] * self.shape[1])
 
     def read(
-        self, rows: slice, cols: slice, out: np.ndarray, stop: Callable[[], bool] = never_cancel
+        self, rows: slice, cols: slice, out: np.ndarray, stop: Callable[[], bool] = lambda: False
     ) -> None:
         key = self.path, self.number
         if key not in self.last:

@@ -33,11 +33,6 @@ class ReadCancelled(Exception):
     """The reader was told to stop."""
 
 
-def never_cancel() -> bool:
-    """For reads that nobody stops."""
-    return False
-
-
 class Stamp(NamedTuple):
     """What tells that a file is the same one: its size, the time of its last change, and its inode."""
 
@@ -90,7 +85,7 @@ class DiskArray(ABC):
 
     @abstractmethod
     def read(
-        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
+        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
         """Copy a rectangle into an array of any layout and float dtype; `cancelled` may end it."""
 
@@ -118,7 +113,7 @@ class RawFileArray(DiskArray):
         return self.dtype.itemsize
 
     def read(
-        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
+        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
         lines, within, out = (cols, rows, out.T) if self.is_f_order else (rows, cols, out)
         length, size = self.shape[0 if self.is_f_order else 1], self.dtype.itemsize
@@ -189,7 +184,7 @@ class TileReader:
         self.fill(tile.X, cancelled)
         return tile
 
-    def fill(self, X: Floats, cancelled: Callable[[], bool] = never_cancel) -> None:
+    def fill(self, X: Floats, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Read the tile into an array."""
         for array, rows, cols, (i, j) in self.parts:
             height, width = rows.stop - rows.start, cols.stop - cols.start
