@@ -103,18 +103,14 @@ def check_path(name: str, value: Any) -> None:
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be the path of a file, got {short_repr(value)}")
     if "\0" in os.fspath(value):
-        raise ValueError(
-            f"{name} holds a NUL character, which no file name can have, got {short_repr(value)}"
-        )
+        raise ValueError(f"{name} holds a NUL character, which no file name has, got {short_repr(value)}")
 
 
 def check_unmasked(**given: Any) -> None:
     """Refuse masked entries in the values of these names: NumPy would take what lies under the mask."""
     for name, value in given.items():
         if np.ma.is_masked(value):
-            raise TypeError(
-                f"{name} is a masked array with missing entries; fill them in: {name}.filled(...)"
-            )
+            raise TypeError(f"{name} is a masked array with missing entries; fill them: {name}.filled(...)")
 
 
 def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:

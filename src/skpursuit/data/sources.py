@@ -130,9 +130,7 @@ def make_design(X: Any, check: bool = True, options: DesignOptions | None = None
         check = check and design.store.in_memory
     else:
         if options is not None and options.selects_columns:
-            raise ValueError(
-                "columns and exclude are for X on disk; select those of an array by X[:, columns]"
-            )
+            raise ValueError("columns and exclude are for X on disk; of an array give X[:, columns]")
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = array_source if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))

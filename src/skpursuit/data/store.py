@@ -467,9 +467,7 @@ class TileStore:
             if len(bad):
                 name = "" if self.names is None else f" ({self.names[j]!r})"
                 where = f"column {j}, row {bad[0]}{self.source_of(int(bad[0]), j)}{name}"
-                raise ValueError(
-                    f"X contains NaN or infinity, first in {where}; impute or drop those entries"
-                )
+                raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop such entries")
             sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.caches.finite = True

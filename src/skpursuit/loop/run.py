@@ -211,7 +211,8 @@ class Run:
             while self.stop_status is None and self.state.status is None:
                 done = len(self.history)
                 self.stop_status = self._limit() or self._iterate()
-                self._save_if_due()
+                if self.checkpoint and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
+                    self._save()
                 if len(self.history) > done:
                     yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
@@ -321,10 +322,6 @@ class Run:
             self.state = files.restore_state(path, saved, self.state, self.problem, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
-
-    def _save_if_due(self) -> None:
-        if self.checkpoint is not None and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
-            self._save()
 
     def _save(self) -> None:
         if self.checkpoint is not None:

@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from math import sqrt
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
+from numpy.random import Generator
 
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
@@ -73,9 +73,7 @@ class Solver(ABC):
         """Check the parameters against the problem and return the first state."""
 
     @abstractmethod
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         """One iteration."""
 
     def with_forced(self, columns: tuple[int, ...]) -> Solver:

@@ -12,7 +12,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from skpursuit._atomic_files import FileError
 from skpursuit.data.disk.npy_source import is_folder_of, list_data_files, load_or_stream, recipes_of
 from skpursuit.data.disk.tile_readers import (
     READ_CHUNK_BYTES,
+    Cancelled,
     DiskArray,
     ReadCancelled,
     Stamp,
@@ -145,9 +146,7 @@ class RowGroup(DiskArray):
     def entry_bytes(self) -> float:
         return self.nbytes / (self.shape[0] * self.shape[1])
 
-    def read(
-        self, rows: slice, cols: slice, out: np.ndarray, stop: Callable[[], bool] = lambda: False
-    ) -> None:
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
         key = self.path, self.number
         if key not in self.last:
             self.last.clear()
@@ -156,7 +155,7 @@ class RowGroup(DiskArray):
             step = max(1, READ_CHUNK_BYTES // (self.shape[0] * self.dtype.itemsize))
             with opened(self.path, self.reads) as file:
                 for first in range(0, len(self.names), step):
-                    if stop():
+                    if cancelled():
                         raise ReadCancelled
                     some = list(self.names[first : first + step])
                     table = file.read_row_group(self.number, columns=some, use_threads=False)
