@@ -49,11 +49,9 @@ class DesignOptions:
 
     def selected_columns(self, d: int, names: list[str] | None) -> Indices:
         """The numbers of the columns of X among d, ascending."""
-        picked = (
-            range(d) if self.columns is None else column_indices(self.columns_are, self.columns, d, names)
-        )
+        used = range(d) if self.columns is None else column_indices(self.columns_are, self.columns, d, names)
         left_out = [] if self.exclude is None else column_indices("exclude", self.exclude, d, names)
-        chosen = sorted(set(picked) - set(left_out))
+        chosen = sorted(set(used) - set(left_out))
         if not chosen:
             raise ValueError("columns and exclude leave no column of X; name at least one")
         return np.array(chosen, dtype=np.intp)

@@ -153,9 +153,8 @@ class SpeculativePursuit:
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
         largest = float(np.abs(query.r).max(initial=0.0))
-        if self.draft_capacity < MIN_ROUND_STEPS or not (
-            largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
-        ):
+        in_range = largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
+        if self.draft_capacity < MIN_ROUND_STEPS or not in_range:
             return False
         if self.poor_rounds >= MAX_POOR_ROUNDS and not self._use_fine_codes():
             return False
@@ -225,9 +224,8 @@ class SpeculativePursuit:
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
         narrows = not frames.fine and frames.codes.has_second_byte and self.design.column_costs_full_pass
-        if steps == 0 or (
-            narrows and not self.design.caches.columns.contains_all(cols)
-        ):  # that takes a pass over X
+        takes_pass = narrows and not self.design.caches.columns.contains_all(cols)  # over X
+        if steps == 0 or takes_pass:
             return None
         residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, cache=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])

@@ -139,9 +139,8 @@ def stop_on_residual(problem: Problem, state: State, tol: float | None, rtol: fl
         left = safe_norm((state.z - problem.y).ravel())
         return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
     left = sqrt(2 * state.objective)  # ||r||
-    if (rtol is not None and left <= sqrt(rtol) * problem.target_norm) or (
-        tol is not None and left <= sqrt(tol)
-    ):
+    fits = rtol is not None and left <= sqrt(rtol) * problem.target_norm
+    if fits or (tol is not None and left <= sqrt(tol)):
         return replace(state, status=Status.CONVERGED)
     return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
 

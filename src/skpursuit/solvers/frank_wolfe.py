@@ -119,9 +119,7 @@ class FrankWolfe(Solver):
 
     def init(self, problem: Problem) -> State:
         if problem.target_shape:
-            raise ValueError(
-                "Frank-Wolfe fits one target; loop over the columns of y, or write shared_support=False"
-            )
+            raise ValueError("Frank-Wolfe fits one target; loop over columns, or write shared_support=False")
         support, coef = self.constraint.start()
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
