@@ -16,6 +16,8 @@ from skpursuit import (
     Loss,
     MatchingPursuit,
     Solver,
+    StoGradMP,
+    StoIHT,
     SubspacePursuit,
     minimize,
 )
@@ -47,6 +49,8 @@ def test_parameters_become_the_solver_a_name_stands_for():
         "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
         "fw": FrankWolfe(L1Ball(1.0), max_iter=7, gap_tol=0.5),
         "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
+        "stoiht": StoIHT(3, 0.5, max_iter=7),
+        "stogradmp": StoGradMP(3, 0.5, max_iter=7, ridge=0.1),
     }
     assert solver_class("mp").from_parameters(max_iter=None) == MatchingPursuit()
 
@@ -70,7 +74,9 @@ def test_a_solver_is_a_value_and_is_shown_as_it_is_written(solver):
 
 def test_names_by_ability():
     assert solver_names(lambda kind: kind.supports_forced) == ["omp"]
-    assert solver_names(lambda kind: kind.takes_sparsity) == ["omp", "mp", "cosamp", "grasp", "sp"]
+    assert solver_names(lambda kind: kind.takes_sparsity) == [
+        "omp", "mp", "cosamp", "grasp", "sp", "stoiht", "stogradmp"
+    ]  # fmt: skip
     assert solver_class(OMP(2)) is OMP
 
 

@@ -10,11 +10,20 @@ from skpursuit.selectors import Absolute, GroupNorm, Query, Signed, as_selector
 from .reference import LD, Reference, judge_choice
 from .tables import hand_over
 
+
+class TwoBytes(sk.Certified):
+    """Certified selection with both bytes of the codes."""
+
+    def find_with_memory(self, bound, query, memory):
+        bound.fine = True
+        return super().find_with_memory(bound, query, memory)
+
+
 EXACT = {
     "exact": lambda: "exact",
     "auto": lambda: "auto",
     "certified": lambda: "certified",
-    "certified fine": lambda: sk.Certified(fine=True),
+    "certified fine": TwoBytes,
     "gram": lambda: "gram",
     "gram small": lambda: sk.Gram(memory_limit=4096),
 }

@@ -58,11 +58,9 @@ def check_flag(name: str, value: Any) -> None:
 
 def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     """Refuse anything but one of the known names."""
-    options = ", ".join(known)
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be one of {options}, got {short_repr(value)}")
-    if value not in known:
-        raise ValueError(f"{name} must be one of {options}, got {short_repr(value)}")
+    if not isinstance(value, str) or value not in known:
+        kind = ValueError if isinstance(value, str) else TypeError
+        raise kind(f"{name} must be one of {', '.join(known)}, got {short_repr(value)}")
 
 
 def check_indices(name: str, value: Any) -> None:
@@ -88,12 +86,6 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-def check_function(name: str, value: Any) -> None:
-    """Refuse anything but a function (or None)."""
-    if not (value is None or callable(value)):
-        raise TypeError(f"{name} must be a function or None, got {short_repr(value)}")
-
-
 def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -> None:
     """Refuse an object that lacks one of these methods or attributes, and a class in place of an object."""
     if isinstance(value, type):
@@ -106,29 +98,19 @@ def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -
         )
 
 
-def check_instance(name: str, value: Any, kind: type, example: str) -> None:
-    """Refuse an object of another kind."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be an object such as {example}, got {short_repr(value)}")
-
-
 def check_path(name: str, value: Any) -> None:
     """Refuse what cannot be the path of a file."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be the path of a file, got {short_repr(value)}")
     if "\0" in os.fspath(value):
-        raise ValueError(
-            f"{name} holds a NUL character, which no file name can have, got {short_repr(value)}"
-        )
+        raise ValueError(f"{name} holds a NUL character, which no file name has, got {short_repr(value)}")
 
 
 def check_unmasked(**given: Any) -> None:
     """Refuse masked entries in the values of these names: NumPy would take what lies under the mask."""
     for name, value in given.items():
         if np.ma.is_masked(value):
-            raise TypeError(
-                f"{name} is a masked array with missing entries; fill them in: {name}.filled(...)"
-            )
+            raise TypeError(f"{name} is a masked array with missing entries; fill them: {name}.filled(...)")
 
 
 def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:

@@ -191,9 +191,7 @@ def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
     else:
         rows = as_array("order", order)
         if rows.dtype.kind not in "iu" or not np.array_equal(np.sort(rows, axis=None), np.arange(len(r))):
-            raise ValueError(
-                f"order must be a permutation of the rows, in whole numbers, got {short_repr(order)}"
-            )
+            raise ValueError(f"order must be a permutation of row numbers, got {short_repr(order)}")
     steps = (np.abs(r) * design.norms(1, np.inf))[rows]
     return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import (
     OMP,
@@ -71,10 +70,10 @@ def test_a_run_reports_the_sum_of_its_selections():
 def test_single_entries_are_counted_as_what_a_source_must_read():
     X = np.random.default_rng(0).standard_normal((40, 30))
     rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])
-    for source, entries in ((X, 5), (sp.csr_array(X), 5), (aslinearoperator(X), X.size)):
+    for source in (X, sp.csr_array(X)):
         for design in (as_design(source), view(source)):
             np.testing.assert_allclose(data.entries(design, rows, cols), X[rows, cols], atol=1e-12)
-            assert reads(design)[:2] == (entries, 8 * entries)
+            assert reads(design)[:2] == (5, 40)
     design = with_intercept(X)
     np.testing.assert_array_equal(
         data.entries(design, rows[:3], np.array([2, 30, 1])), [X[0, 2], 1.0, X[2, 1]]

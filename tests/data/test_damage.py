@@ -10,11 +10,12 @@ import time
 import numpy as np
 import pytest
 
-from skpursuit import OMP, Certified, as_design, minimize
+from skpursuit import OMP, as_design, minimize
 from skpursuit.data.disk import parquet_source
 from skpursuit.data.disk import tile_readers as recipes
 from skpursuit.data.read_counter import CountedFile
 
+from ..support.data import TwoBytes
 from .test_on_files import problem, save
 
 LIMIT = "4MB"
@@ -90,7 +91,7 @@ def test_damage_is_named_and_leaves_nothing_behind(tmp_path, monkeypatch, make, 
 
     def fit():
         design = as_design(folder, memory_limit=LIMIT, codes=kept / "codes")
-        return minimize(design, y, OMP(n_nonzero_coefs=4), Certified(fine=True), checkpoint=kept / "run")
+        return minimize(design, y, OMP(n_nonzero_coefs=4), TwoBytes(), checkpoint=kept / "run")
 
     kept.mkdir()
     fit()
@@ -162,7 +163,7 @@ def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader, kind):
 def test_a_run_goes_on_without_encoding_again(tmp_path):
     X, y = problem(2100, 700, order="F")
     path = save(tmp_path / "x", X)
-    given = OMP(n_nonzero_coefs=15), Certified(fine=True)
+    given = OMP(n_nonzero_coefs=15), TwoBytes()
     whole = minimize(as_design(path, memory_limit=LIMIT), y, *given, random_state=0)
     stop = {"callback": lambda record: record.iteration == 6}
     minimize(

@@ -17,7 +17,7 @@ from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_de
 from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Workload
-from tests.support.data import on_disk
+from tests.support.data import TwoBytes, on_disk
 
 LIMIT = "4MB"
 
@@ -340,7 +340,7 @@ def spilling(path, **options):
 
 
 def fit(design, y, **given):
-    return minimize(design, y, OMP(n_nonzero_coefs=15), Certified(fine=True), random_state=0, **given)
+    return minimize(design, y, OMP(n_nonzero_coefs=15), TwoBytes(), random_state=0, **given)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -498,7 +498,7 @@ def test_steps_in_the_noise_read_x_three_times(tmp_path):
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((3000, 2000)), rng.standard_normal(3000)
     design = as_design(save(tmp_path / "x", X), memory_limit="60MB")
-    ours = minimize(design, y, OMP(n_nonzero_coefs=20), Certified(fine=True))
+    ours = minimize(design, y, OMP(n_nonzero_coefs=20), TwoBytes())
     true = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
     np.testing.assert_array_equal(ours.support, true.support)
     assert design.store.file_reads[0].bytes <= 3.1 * X.nbytes

@@ -16,6 +16,7 @@ ALL_ROWS = {
     "halving-finish": SuccessiveHalving(exact_fraction=1.0),
     "lucb": LUCB(budget=1.0, delta=0.0),
 }
+READ_ENTRIES = LUCB, SuccessiveReject  # which an operator does not give
 PROBLEMS = 500
 MATRICES = 5
 
@@ -38,6 +39,8 @@ def wide_matrix(n, d):
 @pytest.mark.parametrize("selector", ALL_ROWS)
 @pytest.mark.parametrize("name", NAMES)
 def test_all_rows_read_is_exact_without_the_full_product(sources, name, selector, monkeypatch):
+    if name == "operator" and isinstance(ALL_ROWS[selector], READ_ENTRIES):
+        pytest.skip("an operator has no entries")
     rng = np.random.default_rng(NAMES.index(name))
     for source in sources:
         design, _ = source[name]
@@ -76,6 +79,8 @@ PARTIAL = {
 @pytest.mark.parametrize("name", NAMES)
 def test_partial_answers_on_every_source(sources, name, selector, score):
     """Allowed columns, best first, as many as asked for, and what was read is told."""
+    if name == "operator" and isinstance(PARTIAL[selector], READ_ENTRIES):
+        pytest.skip("an operator has no entries")
     design, _ = sources[0][name]
     rng = np.random.default_rng(3)
     for k in (1, 2, 4):

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import LUCB, as_design
-from skpursuit.data import operator_tile as operator
 from skpursuit.selectors import Query
 from skpursuit.selectors.lucb import INITIAL_PULLS, Arms
 
@@ -68,14 +66,6 @@ def test_a_column_of_zeros_among_the_first_rows_keeps_a_width():
     arms.pull(np.arange(2), 20)
     assert arms.means().tolist() == [100.0, 0.0]
     assert (arms.widths(np.log(20)) > 0).all()
-
-
-def test_large_operators_are_refused(monkeypatch):
-    X = np.random.default_rng(4).standard_normal((20, 10))
-    assert len(ask(LUCB(), aslinearoperator(X), np.ones(20)).indices) == 1
-    monkeypatch.setattr(operator, "MOST_WORK", 0)
-    with pytest.raises(ValueError, match="single entries"):
-        ask(LUCB(), aslinearoperator(X), np.ones(20))
 
 
 def test_its_rounds_end_in_its_answer():

@@ -40,9 +40,7 @@ def check_mapped_file(X: np.memmap[Any, Any]) -> None:
         base = base.base
     needed = base.offset + base.nbytes
     if os.path.exists(str(X.filename)) and os.path.getsize(str(X.filename)) < needed:
-        raise ValueError(
-            f"X is mapped from {X.filename}, which is shorter than {needed} bytes; write it again"
-        )
+        raise ValueError(f"X is mapped from {X.filename}, which has less than {needed} bytes; write it again")
 
 
 def check_shape(shape: tuple[int, ...]) -> None:

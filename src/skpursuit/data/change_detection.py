@@ -21,10 +21,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spr
 def of_array(X: np.ndarray) -> tuple[np.ndarray, Any]:
     """One entry of every row and of every column."""
     n, d = X.shape
-    return X, (
-        np.append(np.arange(n), scattered_indices(d, n)),
-        np.append(scattered_indices(n, d), np.arange(d)),
-    )
+    rows = np.append(np.arange(n), scattered_indices(d, n))
+    return X, (rows, np.append(scattered_indices(n, d), np.arange(d)))
 
 
 def of_sparse(matrix: Any) -> list[tuple[np.ndarray, Any]]:

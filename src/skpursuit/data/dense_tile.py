@@ -200,10 +200,9 @@ class DenseTile(Tile):
             length, count = self.shape[axis], self.shape[1 - axis]
             out, step = np.empty(count), max(1, LINE_BLOCK // length)
             for start in range(0, count, step):
-                lines = self.X[start : start + step] if axis == 1 else self.X[:, start : start + step].T
-                out[start : start + step] = block_sums_of_squares(lines.astype(np.float64, copy=False)).sum(
-                    axis=0
-                )
+                part = slice(start, start + step)
+                lines = (self.X[part] if axis == 1 else self.X[:, part].T).astype(np.float64, copy=False)
+                out[part] = block_sums_of_squares(lines).sum(axis=0)
             return out
         out = np.zeros(self.shape[0])
         for block in self._blocks():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from math import sqrt
 from typing import Any
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import operator_tile as operator
-from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.caches import ColumnCache
 from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Access, TileStore
-from skpursuit.data.survey import OPERATOR_BATCH, Survey
+from skpursuit.data.survey import Survey
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View, column_sums, constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
@@ -90,9 +91,7 @@ class Design:
         other.__dict__.update(self.__dict__)
         other.reads = ReadCounter()
         if private:
-            other.caches = Caches(
-                **{**vars(self.caches), "columns": ColumnCache(), "gram_columns": ColumnCache()}
-            )
+            other.caches = replace(self.caches, columns=ColumnCache(), gram_columns=ColumnCache())
         return other
 
     @property
@@ -136,9 +135,8 @@ class Design:
         if view.is_identity:
             return self.store.product(r, rows)
         u = view.scale_rows(r)
-        g = view.correct_product(
-            self.store.product(view.scatter_rows(u, self.store.shape[0]), rows), u.sum(axis=0)
-        )
+        g = self.store.product(view.scatter_rows(u, self.store.shape[0]), rows)
+        g = view.correct_product(g, u.sum(axis=0))
         return g if self.constant is None else self._join_constant(g, column_sums(r))
 
     def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
@@ -194,10 +192,8 @@ class Design:
 
     def _compute_in_place(self, cols: Indices) -> bool:
         """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
-        return (
-            not self.store.in_memory
-            and len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
-        )
+        many = len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
+        return many and not self.store.in_memory
 
     def _source_dots(self, cols: Indices, u: Floats) -> Floats:
         """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
@@ -299,10 +295,8 @@ class Design:
         held, width = self.store.caches.columns.arrays, self.store.gather_ahead_width()
         if not width or all(j in held for j in cols.tolist()):
             return
-        wanted = dict.fromkeys(
-            cols.tolist()
-            + [j for j in self._without_constant(prefetch_candidates(width)).tolist() if j not in held]
-        )
+        likely = self._without_constant(prefetch_candidates(width)).tolist()
+        wanted = dict.fromkeys([*cols.tolist(), *(j for j in likely if j not in held)])
         some = np.array(list(wanted)[: len(cols) + width], dtype=np.intp)
         self.reads.add_prepared(*self.store.cost(cols=some[len(cols) :]))
         self.store.lines(some)
@@ -313,23 +307,12 @@ class Design:
         if self.constant is not None:
             rows, cols = rows[asked != self.constant], asked[asked != self.constant]
         store, at = self.store, self.view.rows_of_x(rows)
-        cost = len(cols), len(cols) * self.dtype.itemsize
-        if store.first.has_entries:
-            store.ensure_layout("entries", self.reads)
-            values = store.entries(at, cols)
-        else:  # whole columns are all that can be read
-            cost = cost if store.caches.columns.contains_all(cols) else store.cost(cols=cols)
-            values = np.array([line[i] for line, i in zip(store.lines(cols), at.tolist())])
-        self.reads.add(*cost)
+        store.ensure_layout("entries", self.reads)
+        values = store.entries(at, cols)
+        self.reads.add(len(cols), len(cols) * self.dtype.itemsize)
         if not self.view.has_raw_entries:
             values = self.view.entries(values, rows, cols)
         return values if len(cols) == len(asked) else self._join_constant(values, 1.0, asked)
-
-    @property
-    def has_entries(self) -> bool:
-        """Whether single entries can be read for less than a product with all of X."""
-        store = self.store
-        return store.first.has_entries or store.caches.columns.contains_all(np.arange(store.shape[1]))
 
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
@@ -446,21 +429,11 @@ class Design:
         return self.store.cost(cols=cols)
 
     def prepare_access(self, what: str) -> None:
-        """Make what reading "rows" needs (their norms and layout), or "entries", where it is worth it."""
+        """Make what reading "rows" needs, their norms and layout; refuse "rows" or "entries" on disk."""
         self.store.check_random_access(what)
         if what == "rows":
             self.norms(1)
             self.store.ensure_layout("rows", self.reads)
-        n, d = self.store.shape
-        cache = self.store.caches.columns
-        if what == "entries" and not self.store.first.has_entries:
-            if n * d * d > operator.MOST_WORK or n * d * 8 > cache.max_bytes:
-                return
-            for start in range(0, d, OPERATOR_BATCH):
-                cols = np.arange(start, min(start + OPERATOR_BATCH, d))
-                if not cache.contains_all(cols):
-                    self.reads.add_prepared(*self.store.cost(cols=cols))
-                    self.store.lines(cols)
 
     def data_fingerprint(self) -> str:
         """Hex digest of X and of the view, for checkpoints."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from numbers import Real
 from typing import Any
 
 from skpursuit.parameters import short_repr
@@ -22,21 +23,20 @@ MIN_MEMORY_LIMIT = 2**20  # bytes below which nothing can be done
 MOST_TILE = 128 * 2**20  # larger tiles are read no faster
 
 
-def as_bytes(name: str, value: Any) -> int:
-    """Bytes from a whole number or from text such as "2GB", "512 MiB"."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise TypeError(f'{name} must be a number of bytes or text such as "2GB", got {short_repr(value)}')
-    given = value
+def as_bytes(name: str, value: Any, least: int = MIN_MEMORY_LIMIT) -> int:
+    """Bytes from a number of at least so many or from text such as "2GB", "512 MiB"."""
+    refusal = f'{name} must be a number of bytes or text such as "2GB", got {short_repr(value)}'
+    if isinstance(value, bool) or not isinstance(value, (Real, str)):
+        raise TypeError(refusal)
+    size: Any = value
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", value)
         if found is None or found[2].upper() not in UNITS:
-            raise ValueError(
-                f'{name} must be a number of bytes or text such as "2GB", got {short_repr(value)}'
-            )
-        value = float(found[1]) * UNITS[found[2].upper()]
-    if not MIN_MEMORY_LIMIT <= value < 2**63:
-        raise ValueError(f"{name} must be at least 1 MiB (1,048,576 bytes), got {short_repr(given)}")
-    return int(value)
+            raise ValueError(refusal)
+        size = float(found[1]) * UNITS[found[2].upper()]
+    if not least <= size < 2**63:
+        raise ValueError(f"{name} must be at least {least:,} bytes, got {short_repr(value)}")
+    return int(size)
 
 
 class MemoryBudget:

@@ -19,7 +19,6 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS, NonFiniteError
 
 MOST_FETCHED = 256  # columns that are fetched to settle one answer
-MOST_WORK = 2**32  # n d^2, the work of fetching all columns, up to which single entries may be asked for
 PROBES = 2  # products with random vectors that tell the sizes of columns
 NORM_SAFETY = 8.0  # times the larger of those: rarely below the norm of a column, and never far below
 PROBE_SCALE = 2.0**-40  # size of the random vectors, so that products with the largest columns are finite
@@ -65,6 +64,12 @@ class OperatorTile(Tile):
         np.add.at(r, rows, weights)
         total = self.product(r)
         out += total if cols is None else total[cols]
+
+    def entries(self, rows: Indices, cols: Indices) -> Floats:
+        raise ValueError(
+            "this selector reads single entries, and of a linear operator each costs a product with all of "
+            "X; use 'exact' or 'halving', or give X as an array"
+        )
 
     def _call(self, verb: str, v: Floats, shape: tuple[int, ...]) -> Floats:
         """A product of the operator with vectors; errors of its functions and numbers that are none name X.

@@ -38,9 +38,7 @@ class DesignOptions:
                 raise TypeError(f"{name} must be a list of column names or numbers, got {short_repr(listed)}")
             object.__setattr__(self, name, listed if listed is None else list(listed))
         if not (self.codes is None or isinstance(self.codes, (str, os.PathLike))):
-            raise TypeError(
-                f'codes must be "auto", the path of a folder or None, got {short_repr(self.codes)}'
-            )
+            raise TypeError(f'codes must be "auto", a path of a folder or None, got {short_repr(self.codes)}')
         if type(self.axis) is not int or self.axis not in (0, 1):
             raise ValueError(f"axis must be 0 (pieces have rows) or 1 (columns), got {short_repr(self.axis)}")
 
@@ -51,11 +49,9 @@ class DesignOptions:
 
     def selected_columns(self, d: int, names: list[str] | None) -> Indices:
         """The numbers of the columns of X among d, ascending."""
-        picked = (
-            range(d) if self.columns is None else column_indices(self.columns_are, self.columns, d, names)
-        )
+        used = range(d) if self.columns is None else column_indices(self.columns_are, self.columns, d, names)
         left_out = [] if self.exclude is None else column_indices("exclude", self.exclude, d, names)
-        chosen = sorted(set(picked) - set(left_out))
+        chosen = sorted(set(used) - set(left_out))
         if not chosen:
             raise ValueError("columns and exclude leave no column of X; name at least one")
         return np.array(chosen, dtype=np.intp)

@@ -119,9 +119,8 @@ def make_design(X: Any, check: bool = True, options: DesignOptions | None = None
         X.store.check_unchanged()
         return X
     plain = type(X) is np.ndarray  # nobody else takes these
-    out_of_core = (
-        None if plain else next((source for source in OUT_OF_CORE_SOURCES if source.accepts(X)), None)
-    )
+    kinds = [] if plain else OUT_OF_CORE_SOURCES
+    out_of_core = next((source for source in kinds if source.accepts(X)), None)
     if out_of_core is not None:
         options = options or DesignOptions()
         if options.axis and out_of_core is not file_source:
@@ -131,9 +130,7 @@ def make_design(X: Any, check: bool = True, options: DesignOptions | None = None
         check = check and design.store.in_memory
     else:
         if options is not None and options.selects_columns:
-            raise ValueError(
-                "columns and exclude are for X on disk; select those of an array by X[:, columns]"
-            )
+            raise ValueError("columns and exclude are for X on disk; of an array give X[:, columns]")
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = array_source if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
@@ -145,9 +142,8 @@ def make_design(X: Any, check: bool = True, options: DesignOptions | None = None
 
 def is_out_of_core(X: Any) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
-    return is_design(X) or (
-        type(X) is not np.ndarray and any(source.accepts(X) for source in OUT_OF_CORE_SOURCES)
-    )
+    known = is_design(X) or type(X) is np.ndarray
+    return is_design(X) if known else any(source.accepts(X) for source in OUT_OF_CORE_SOURCES)
 
 
 def split_target(X: Any, y: Any, check: bool = True) -> tuple[Design, Any]:

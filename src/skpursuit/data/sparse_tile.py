@@ -82,9 +82,8 @@ class SparseTile(Tile):
         return np.asarray(part.T @ np.asarray(r, dtype=np.float64))
 
     def take(self, cols: Indices) -> Floats:
-        matrix = self.layouts.get(
-            LAYOUT_FORMATS["columns"], self.matrix
-        )  # no new layout for one look at a tile
+        # No new layout for one look at a tile.
+        matrix = self.layouts.get(LAYOUT_FORMATS["columns"], self.matrix)
         return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from skpursuit.data.caches import Caches
 from skpursuit.data.memory_budget import UNLIMITED
 from skpursuit.data.read_counter import FileReads, ReadCounter
-from skpursuit.data.survey import OperatorSurvey, Survey, SurveyBuilder, row_norms
+from skpursuit.data.survey import OPERATOR_BATCH, OperatorSurvey, Survey, SurveyBuilder
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
@@ -83,11 +83,6 @@ Values = tuple[Any, ...]  # arguments after the tile
 Arguments = Callable[[TilePosition], Values | None]
 
 
-def no_arguments(place: TilePosition) -> Values:
-    """For functions of a tile alone."""
-    return ()
-
-
 def call(fn: Verb, thing: Any, arguments: Values) -> Any:
     """A verb of a tile by its name, or a function of the tile."""
     return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
@@ -121,9 +116,8 @@ class TileStore:
         self._transformed: dict[tuple[TileTransform, int], Any] = {}
         if self.is_one_tile:  # whose verbs are those of the store
             tile = self.first
-            vars(self).update(
-                {name: getattr(tile, name) for name in ("product", "take", "add_rows", "entries")}
-            )
+            for name in ("product", "take", "add_rows", "entries"):
+                setattr(self, name, getattr(tile, name))
             if tile.has_entries:
                 vars(self).update(cost=tile.cost)
 
@@ -139,7 +133,7 @@ class TileStore:
         return True
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
@@ -148,8 +142,8 @@ class TileStore:
         fn : str or function
             The name of a verb of tiles, or a function that can be sent to another process.
         args : function
-            The arguments after the tile, for a place: small ones, such as the part of r that belongs to its
-            rows. None: the tile is not needed. They do not depend on results.
+            The arguments after the tile, for a place, by default none: small ones, such as the part of r
+            that belongs to its rows. None: the tile is not needed. They do not depend on results.
         tile_transform : TileTransform, optional
             The function gets what this makes of a tile instead of the tile. It is made once and cached.
         """
@@ -342,11 +336,8 @@ class TileStore:
 
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
-        return (
-            -(-visits // max(1, self.gather_ahead_width())) * self.pass_seconds
-            if self.column_costs_full_pass
-            else 0.0
-        )
+        sweeps = -(-visits // max(1, self.gather_ahead_width())) if self.column_costs_full_pass else 0
+        return sweeps * self.pass_seconds
 
     def store_codes_beside(self, path: str | PathLike[str]) -> None:
         """Have codes on disk found again by a run that goes on from this checkpoint."""
@@ -399,9 +390,23 @@ class TileStore:
 
     def row_norms(self, order: float, reads: ReadCounter) -> Floats:
         """Norms of the rows of X; order 2 or infinity. Kept."""
-        if (1, order) not in self.caches.norms:
-            self.caches.norms[1, order] = row_norms(self, order, reads)
-        return self.caches.norms[1, order]
+        if (1, order) in self.caches.norms:
+            return self.caches.norms[1, order]
+        out = np.zeros(self.shape[0])
+        if self.first.has_entries:
+            reads.add_prepared(*self.cost())
+            for place, part in self.map_tiles("max_abs" if order == np.inf else "squares", lambda at: (1,)):
+                some = out[place.rows]
+                np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
+            out = out if order == np.inf else np.sqrt(out)
+        for start in range(0, 0 if self.first.has_entries else len(out), OPERATOR_BATCH):
+            part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
+            reads.add_prepared(*self.cost())
+            unit = np.zeros((len(out), len(part)))  # an operator gives rows as products with unit vectors
+            unit[part, np.arange(len(part))] = 1.0
+            out[part] = np.linalg.norm(self.product(unit), order, axis=0)
+        self.caches.norms[1, order] = out
+        return out
 
     def norm_bounds(self, reads: ReadCounter) -> Floats:
         """Upper bounds of the column norms, from what is known or costs least.
@@ -462,9 +467,7 @@ class TileStore:
             if len(bad):
                 name = "" if self.names is None else f" ({self.names[j]!r})"
                 where = f"column {j}, row {bad[0]}{self.source_of(int(bad[0]), j)}{name}"
-                raise ValueError(
-                    f"X contains NaN or infinity, first in {where}; impute or drop those entries"
-                )
+                raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop such entries")
             sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.caches.finite = True

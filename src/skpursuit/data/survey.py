@@ -58,12 +58,8 @@ class SurveyBuilder:
     """Surveys in the making, one for each vector of row weights; None stands for ones."""
 
     def __init__(self, store: TileStore, weights: Sequence[Floats | None], spreads: bool = True) -> None:
-        self.weights, self.unit, self.tiles, self.spreads = (
-            weights,
-            store.first.mean_rounding_unit,
-            0,
-            spreads,
-        )
+        self.weights, self.tiles, self.spreads = weights, 0, spreads
+        self.unit = store.first.mean_rounding_unit
         shape = len(weights), store.shape[1]
         self.weight, self.squares = np.zeros(shape), np.zeros(shape)
         self.sums = np.zeros(shape, np.longdouble)
@@ -112,9 +108,8 @@ class OperatorSurvey(Survey):
         for start in range(0, len(out), OPERATOR_BATCH):
             part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
             reads.add_prepared(*store.cost(cols=part))
-            lines = (
-                np.stack(store.lines(part)) if store.caches.columns.contains_all(part) else store.take(part)
-            )
+            there = store.caches.columns.contains_all(part)
+            lines = np.stack(store.lines(part)) if there else store.take(part)
             out[part] = (lines - self.means[part, None]) ** 2 @ weights
         return out
 
@@ -140,23 +135,3 @@ def block_sums(
     scaled = rest if weights is None else rest * weights[:, None]
     squares = np.vecdot(rest.T, scaled.T) if by_columns else np.einsum("ij,ij->j", rest, scaled)
     return weight, sums[:width], squares[:width]
-
-
-def row_norms(store: TileStore, order: float, reads: ReadCounter) -> Floats:
-    """Norms of the rows of X, order 2 or infinity."""
-    out = np.zeros(store.shape[0])
-    if store.first.has_entries:
-        reads.add_prepared(*store.cost())
-        for place, part in store.map_tiles("max_abs" if order == np.inf else "squares", lambda at: (1,)):
-            some = out[place.rows]
-            np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
-        return out if order == np.inf else np.sqrt(out)
-    for start in range(
-        0, len(out), OPERATOR_BATCH
-    ):  # an operator gives its rows as products with unit vectors
-        part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
-        reads.add_prepared(*store.cost())
-        unit = np.zeros((store.shape[0], len(part)))
-        unit[part, np.arange(len(part))] = 1.0
-        out[part] = np.linalg.norm(store.product(unit), order, axis=0)
-    return out

@@ -67,9 +67,8 @@ class View:
         view = self
         if rows is not None:
             kept = rows if view.rows is None else view.rows[rows]
-            view = replace(
-                view, rows=kept, row_scale=None if view.row_scale is None else view.row_scale[rows]
-            )
+            factors = None if view.row_scale is None else view.row_scale[rows]
+            view = replace(view, rows=kept, row_scale=factors)
         if centre is not None:
             before, unit = view.centre, view.scale
             moved = centre if unit is None else centre * unit
@@ -143,9 +142,9 @@ class View:
 
     def bound_per_scale(self, bound: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Error bounds for each column, divided by its scale and rounded up."""
-        return (
-            bound if self.scale is None else guard_underflow(np.abs(self.divide_by_scale(bound, cols)), bound)
-        )
+        if self.scale is None:
+            return bound
+        return guard_underflow(np.abs(self.divide_by_scale(bound, cols)), bound)
 
     def centring_error_bound(self, unit: float, u: Floats, cols: ColumnKey = ALL_COLUMNS) -> Any:
         """Rounding of centre * sum(u), relative to `unit`."""

@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_array
 
 from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig, make_coder
+from skpursuit.data.memory_budget import as_bytes
 from skpursuit.estimators.base import FLOAT_DTYPES, MonitoredParams, monitored, with_checked_indices
 from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.parameter_rules import COUNT, SIZE, check_parameters, one_of
@@ -140,9 +141,9 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         CoSaMP: fit the kept weights again each time the others were dropped (debiasing).
     n_jobs : int, optional
         Threads; default as many as BLAS would use. The codes do not depend on it.
-    memory_limit : int, default=2**30
-        Bytes for the Gram matrix of the atoms. Where it does not fit, or does not pay because signals are
-        few, a product of all residuals with the dictionary is made for every step.
+    memory_limit : int or str, default=2**30
+        Bytes, or text such as "2GB", for the Gram matrix of the atoms. Where it does not fit, or does not
+        pay because signals are few, a product of all residuals with the dictionary is made for every step.
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes. Such codes are made at the speed
@@ -191,7 +192,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     max_iter: int | None = None
     refit: bool = False
     n_jobs: int | None = None
-    memory_limit: int = 2**30
+    memory_limit: int | str = 2**30
     ridge: float = 0.0
     score: str = "correlation"
     positive: bool = False
@@ -331,7 +332,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     def _config(self, shape: tuple[int, int]) -> CoderConfig:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, shape)
         tol = self.tol if self.tol is None or np.ndim(self.tol) == 0 else np.asarray(self.tol)
-        given = tol, self.solver, self.refit, self.max_iter, self.n_jobs, self.memory_limit, self.ridge
+        room = as_bytes("memory_limit", self.memory_limit, 1)
+        given = tol, self.solver, self.refit, self.max_iter, self.n_jobs, room, self.ridge
         return CoderConfig(k, *given, self.score, self.positive, self.atoms_per_step)
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:

@@ -56,7 +56,8 @@ FLAGS = (
 CONSTRAINTS: dict[str, Any] = {
     **dict.fromkeys(FLAGS, ("boolean",)),
     **dict.fromkeys(("n_nonzero_coefs", "max_nonzero_coefs", "n_components", "max_iter"), (COUNT, None)),
-    **dict.fromkeys(("batch_size", "memory_limit"), (COUNT,)),
+    "batch_size": [COUNT],
+    "memory_limit": [COUNT, str],
     **dict.fromkeys(("tol", "ridge", "time_limit"), (SIZE, None)),
     "ridges": [one_of("auto"), SIZE, list, tuple, np.ndarray],
     "scale": [one_of("auto", "column", "none")],

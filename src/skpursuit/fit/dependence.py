@@ -33,15 +33,10 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
         cols = np.setdiff1d(dependence_candidates(problem, factor, root), gone, assume_unique=True)
         step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
         parts = [cols[start : start + step] for start in range(0, len(cols), step)]
-        found = [
-            part[
-                are_dependent(
-                    factor.Q, lines * root, design.noise_floor(part) * root.max(), factor.noise_share
-                )
-            ]
-            for part in parts
-            for lines in [design.columns(part, cache=False)]
-        ]
+        found = []
+        for part in parts:
+            lines, floor = design.columns(part, cache=False) * root, design.noise_floor(part) * root.max()
+            found.append(part[are_dependent(factor.Q, lines, floor, factor.noise_share)])
     return np.concatenate(found) if found else cols
 
 

@@ -172,7 +172,8 @@ def fit_outputs(
     """
     coupled = samples[0].loss.couples_targets
     if coupled:
-        start = centre_over_classes(w, penalty)
+        # Less their mean over the classes, where nothing else determines it.
+        start = np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
         w, z = start, z if np.array_equal(start, w) else None
     z = (w.T @ A).T if z is None else z
     rules = penalty, precision, max_iter, by_products
@@ -206,11 +207,10 @@ def descend(
     for _ in range(max_iter):
         g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
-            hessian = (
-                Products(A, samples, now, penalty)
-                if by_products
-                else hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
-            )
+            if by_products:
+                hessian = Products(A, samples, now, penalty)
+            else:
+                hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
         p = hessian.solve(g)
         decrement = float(np.sum(g * p))
         done = not decrement > precision * max(abs(now.f), TINY_POSITIVE)
@@ -342,9 +342,8 @@ def hessian_of(
         hessian, damping = factorize_hessian(second_derivatives(samples, A, z, curvature), penalty)
         if not (damping and samples.has_majorant):
             return hessian
-    return factorize_hessian(
-        second_derivatives(samples, A, z, samples.majorant(z)), penalty, is_majorant=True
-    )[0]
+    H = second_derivatives(samples, A, z, samples.majorant(z))
+    return factorize_hessian(H, penalty, is_majorant=True)[0]
 
 
 def second_derivatives(samples: SampleLosses, A: Floats, z: Floats, curvature: Floats | None) -> Floats:
@@ -405,11 +404,6 @@ def pair_products(A: Floats, D: Floats) -> Floats:
     return blocks
 
 
-def centre_over_classes(w: Floats, penalty: Floats) -> Floats:
-    """Coefficients of coupled classes, less their mean over the classes where nothing else determines it."""
-    return np.where((penalty == 0)[:, None], w - w.mean(axis=1, keepdims=True), w)
-
-
 def factorize_hessian(H: Floats, penalty: Floats, is_majorant: bool = False) -> tuple[HessianFactor, float]:
     """Factorised second derivatives with a penalty of each column, and their damping relative to H.
 
@@ -419,7 +413,7 @@ def factorize_hessian(H: Floats, penalty: Floats, is_majorant: bool = False) -> 
 
     Adding one number to the coefficients of a column in all coupled classes changes nothing, so that without
     a penalty the matrix is singular in that direction. There it gets the curvature of the square of their
-    mean, which is zero where `centred` coefficients start, and so stays zero.
+    mean, which is zero where `fit_outputs` starts, and so stays zero.
     """
     if H.ndim == 4:
         m, k = H.shape[:2]

@@ -110,11 +110,8 @@ def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
 
 def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     """Exchanges by Gram columns alone, and one fit at the end."""
-    design, support, least = (
-        problem.design,
-        state.support,
-        MIN_RELATIVE_SWAP_GAIN * 0.5 * problem.target_norm**2,
-    )
+    design, support = problem.design, state.support
+    least = MIN_RELATIVE_SWAP_GAIN * 0.5 * problem.target_norm**2
     diagonal, penalties = design.norms(0) ** 2, problem.penalties(np.arange(design.shape[1]))
     rows, coef = _gram_rows(problem, support, state.z), state.coef
     for _ in range(MAX_SWAPS_PER_FIT):

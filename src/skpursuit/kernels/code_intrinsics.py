@@ -128,10 +128,8 @@ def encode_row_quad(_context, rows, count, out, columns, places):
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (j, _):
             col = builder.add(column, j)
             places = [builder.add(col, builder.mul(apart, I64(p))) for p in range(1 + len(planes))]
-            c, f = (
-                _like(builder, emit_load(builder, frame, col, F64_VECTOR), own),
-                emit_load(builder, factor, col, F32_VECTOR),
-            )
+            c = _like(builder, emit_load(builder, frame, col, F64_VECTOR), own)
+            f = emit_load(builder, factor, col, F32_VECTOR)
             sums = [emit_load(builder, work, to, F32_VECTOR) for to in places]
             words = [None] * len(planes)
             for k, row in enumerate(rows):
@@ -170,10 +168,8 @@ def encode_column_quad(_context, lines, count, out, columns, places):
             context, builder, signature.args, args
         )
         planes = _planes(codes, fine, out)
-        own, bytes_ = (
-            ir.VectorType(x.type.pointee, PANEL_COLUMNS),
-            ir.VectorType(ir.IntType(8), PANEL_COLUMNS),
-        )
+        own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
+        bytes_ = ir.VectorType(ir.IntType(8), PANEL_COLUMNS)
         lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD_ROWS)]
         columns = [builder.add(column, I64(k)) for k in range(QUAD_ROWS)]
         frames = [

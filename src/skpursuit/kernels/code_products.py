@@ -105,9 +105,8 @@ def multiply(lo, hi, form, panels, codes, scale, vectors, out):
             first = b * (BLOCK_ROWS // QUAD_ROWS)
             count = min(BLOCK_ROWS // QUAD_ROWS, quads - first)
             here = (j // PANEL_COLUMNS * quads + first) * QUAD_BYTES
-            share = (
-                QUAD_BYTES * group // m
-            )  # bytes of the next block that are asked for with a quad of this one
+            # Bytes of the next block that are asked for with a quad of this one.
+            share = QUAD_BYTES * group // m
             for k in range(0, m, group):
                 multiply_panel(
                     form,

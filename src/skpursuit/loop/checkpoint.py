@@ -217,10 +217,7 @@ def fingerprint(value: Any, depth: int = 4) -> str:
     name = getattr(value, "__qualname__", type(value).__qualname__)
     code = getattr(value, "__code__", None)
     if code is not None:
-        return f"{name} {hashlib.sha256(code.co_code).hexdigest()} {code.co_names} {_plain(code.co_consts)}"
+        constants = [repr(constant) for constant in code.co_consts if " at 0x" not in repr(constant)]
+        return f"{name} {hashlib.sha256(code.co_code).hexdigest()} {code.co_names} {constants}"
     inside = getattr(value, "__dict__", {}) if depth else {}
     return f"{name}({ {key: fingerprint(part, depth - 1) for key, part in inside.items()} })"
-
-
-def _plain(constants: tuple[Any, ...]) -> list[str]:
-    return [repr(constant) for constant in constants if " at 0x" not in repr(constant)]

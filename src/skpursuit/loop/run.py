@@ -25,7 +25,7 @@ from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER, MAX_GUESSES
-from skpursuit.parameters import check_flag, check_function, check_nonnegative, seed_of
+from skpursuit.parameters import check_flag, check_nonnegative, seed_of, short_repr
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
@@ -35,10 +35,8 @@ from skpursuit.selectors import BoundSelector, Selection, Selector, as_selector
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.solvers import Solver, as_solver
 
-IGNORE_OVERFLOW: dict[str, Any] = {
-    "over": "ignore",
-    "invalid": "ignore",
-}  # a run ends at what is not finite anyway
+# A run ends at what is not finite anyway.
+IGNORE_OVERFLOW: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 CONSISTENCY_TOL = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
 CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
@@ -105,7 +103,8 @@ def minimize(
     ('COMPLETE', 1.0)
     """
     check_nonnegative("time_limit", time_limit)
-    check_function("callback", callback)
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"callback must be a function or None, got {short_repr(callback)}")
     check_flag("verbose", verbose)
     check_flag("audit", audit)
     if not (checkpoint is None or isinstance(checkpoint, Checkpoint)):
@@ -212,7 +211,8 @@ class Run:
             while self.stop_status is None and self.state.status is None:
                 done = len(self.history)
                 self.stop_status = self._limit() or self._iterate()
-                self._save_if_due()
+                if self.checkpoint and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
+                    self._save()
                 if len(self.history) > done:
                     yield self.state
         finally:  # Ctrl-C included: the last whole iteration is kept
@@ -308,7 +308,7 @@ class Run:
             "X": self.problem.design.data_fingerprint(),
             "y": files.fingerprint(self.problem.y),
             "solver": files.fingerprint(self.solver),
-            "selector": self.selector.fingerprint(),
+            "selector": files.fingerprint(self.selector),
             "loss": files.fingerprint(self.problem.loss),
         }
         if self.problem.weights is not None:
@@ -317,16 +317,11 @@ class Run:
             saved = files.load_snapshot(path)
             files.check_fingerprints(path, saved.fingerprints, self.fingerprints)
             if seeded:
-                files.check_fingerprints(
-                    path, {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
-                )
+                seeds = {"random_state": str(saved.seed)}, {"random_state": str(self.seed)}
+                files.check_fingerprints(path, *seeds)
             self.state = files.restore_state(path, saved, self.state, self.problem, self.bound)
             self.history, self.seed = saved.history, saved.seed
         self.checkpoint = checkpoint
-
-    def _save_if_due(self) -> None:
-        if self.checkpoint is not None and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
-            self._save()
 
     def _save(self) -> None:
         if self.checkpoint is not None:
@@ -343,16 +338,9 @@ def make_record(iteration: int, state: State, answers: list[Selection], seconds:
         entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
         strength = max(strength, CERTIFICATE_ORDER.index(answer.certificate))
     gap = state.memory.get("gap")
-    return Record(
-        iteration,
-        state.objective,
-        tuple(selected),
-        entries,
-        nbytes,
-        CERTIFICATE_ORDER[strength],
-        seconds,
-        None if gap is None else float(gap),
-    )
+    read = entries, nbytes, CERTIFICATE_ORDER[strength]
+    left = None if gap is None else float(gap)
+    return Record(iteration, state.objective, tuple(selected), *read, seconds, left)
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:

@@ -173,11 +173,9 @@ def _begin(task: Callable[..., Any], tasks: list[tuple[Any, ...]], others: int) 
 
 def extra_threads(work: int, n_threads: int | None = None) -> int:
     """Other threads that so many multiply-adds are shared with."""
-    return (
-        0
-        if work < MIN_PARALLEL_WORK
-        else min(n_threads or thread_count(), work // (MIN_PARALLEL_WORK // 2)) - 1
-    )
+    if work < MIN_PARALLEL_WORK:
+        return 0
+    return min(n_threads or thread_count(), work // (MIN_PARALLEL_WORK // 2)) - 1
 
 
 def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:

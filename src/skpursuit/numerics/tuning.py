@@ -47,9 +47,7 @@ TILE_LOOK = 1.5e-4  # seconds to begin and end products of the codes of a tile, 
 FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (`run.py large`)
 
 # Threads of kernels, in multiply-adds
-MIN_PARALLEL_WORK = (
-    6_000_000  # 2 ms: for less, waking a thread (0.02 to 0.05 ms, more on a busy machine) costs too much
-)
+MIN_PARALLEL_WORK = 6_000_000  # 2 ms: for less, waking a thread (0.05 ms and more) costs too much
 MAX_KERNEL_WORK = 1 << 25  # of one call of a kernel: about 10 ms, so that an interrupt is answered promptly
 CHUNKS_PER_THREAD = 8  # taken by a thread one after another: one that is late leaves its share to the others
 
@@ -75,11 +73,8 @@ GRAM_BLOCK = 128  # columns of X^T X multiplied at a time where all of them are 
 MAX_UPDATE_ROUNDINGS = 1e6  # roundings after which a gradient that follows moves is summed up afresh
 
 # Candidates that estimates leave
-MAX_EXACT_CANDIDATES = (
-    32  # columns that are computed exactly without looking at their second byte, if there is one
-)
+MAX_EXACT_CANDIDATES = 32  # columns that are computed without looking at their second byte, if there is one
 SECOND_BYTE_CANDIDATES = 512  # columns left from which a second byte is made, if there is none
-NEXT_CANDIDATES = 24  # columns that score so high that their turn may come soon
 SECOND_BYTE_SELECTIONS = 100  # selections from which a second byte has paid for itself
 SECOND_BYTE_ROWS = 20000  # rows from which one byte leaves many columns
 HALVING_CODES = 2**20  # entries of X from which halving works on codes
@@ -88,9 +83,7 @@ HALVING_CODES = 2**20  # entries of X from which halving works on codes
 STEPS_PER_CODE_PASS = 5  # steps that a look at the codes serves
 GUESS_POOL = 96  # columns among which the next atoms are guessed
 MAX_GUESSES = 64  # atoms that are guessed in one round
-GUESS_STOP_RATIO = (
-    1.0  # guesses end where a winner scores less than this times the last column of the pool did
-)
+GUESS_STOP_RATIO = 1.0  # guesses end where a winner scores less than this times the last one of the pool
 UNVERIFIED_STOP_RATIO = 1.15  # the same for guesses that are not verified
 MAX_CONTENDERS = 512  # columns of a round that are computed exactly because they could have won
 MIN_ROUND_STEPS = 3  # a round of fewer is poor

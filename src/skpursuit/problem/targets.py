@@ -56,9 +56,8 @@ def checked_weights(sample_weight: Any, n: int) -> AnyArray:
     try:
         weights = weights.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(
-            f"sample_weight must be an array of numbers, got {short_repr(sample_weight)}"
-        ) from None
+        given = short_repr(sample_weight)
+        raise TypeError(f"sample_weight must be an array of numbers, got {given}") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have shape ({n},), got {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():

@@ -36,6 +36,7 @@ class Selector(ABC):
     """
 
     needs_kernels: ClassVar[bool] = False  # whether it needs compiled kernels
+    random_access: ClassVar[str] = ""  # "rows" or "entries", where it reads these of X at random
     #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
     #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
     rounds: ClassVar[Callable[..., Iterator[Round]] | None] = None
@@ -51,6 +52,8 @@ class Selector(ABC):
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         """Make what is kept on the design for all queries (codes, layouts, norms), and be ready for them."""
+        if self.random_access:
+            design.prepare_access(self.random_access)
         return BoundSelector(self, design)
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
@@ -85,10 +88,6 @@ class Selector(ABC):
         """What stands above a picture of its rounds."""
         return type(self).__name__
 
-    def fingerprint(self) -> str:
-        """What a checkpoint compares: the parameters the caller gave."""
-        return repr(self)
-
 
 class BoundSelector:
     """A selector at work on one design.
@@ -101,6 +100,8 @@ class BoundSelector:
         Gradients known more cheaply than by reading X.
     speculation : SpeculativePursuit, optional
         Answers to several steps, made together.
+    fine : bool
+        Whether it makes a second byte of the codes beforehand.
 
     Attributes
     ----------
@@ -114,9 +115,10 @@ class BoundSelector:
         design: Design,
         sums: GramGradient | None = None,
         speculation: SpeculativePursuit | None = None,
+        fine: bool = False,
     ) -> None:
         self.selector, self.design, self.auto_reason = selector, design, ""
-        self.gram_gradient, self.speculation = sums, speculation
+        self.gram_gradient, self.speculation, self.fine = sums, speculation, fine
 
     def describe(self) -> str:
         """One line for `Result.selector`."""
@@ -186,13 +188,3 @@ class SelectionOracle:
         read = reads.entries - entries, reads.bytes - nbytes
         self.answers.append(Selection(NO_COLUMNS, np.empty(0), "exact", *read))
         return found
-
-
-def check_entry_access(design: Design, name: str) -> None:
-    """Make single entries of X ready to be read; refuse a design of which each costs a product with X."""
-    design.prepare_access("entries")
-    if not design.has_entries:
-        raise ValueError(
-            f"selector '{name}' reads single entries, and of this X each costs a product with all of it; "
-            "use 'exact' or 'halving', or give X as an array"
-        )

@@ -8,7 +8,7 @@ the codes are read once for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
@@ -24,7 +24,6 @@ from skpursuit.numerics.tuning import (
     STEPS_PER_CODE_PASS,
     TILE_LOOK,
 )
-from skpursuit.parameters import check_flag
 from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
@@ -51,27 +50,17 @@ class Certified(CodeSelector):
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
     narrows them down first. OMP with squared loss has several steps proven in one pass over the codes. On
-    sparse X the exact product is the certificate.
-
-    Parameters
-    ----------
-    fine : bool
-        Whether a second byte an entry is made beforehand; set for solvers that ask for many columns, for long
-        runs and tall X, and later where one byte leaves too many columns.
+    sparse X the exact product is the certificate. Second bytes are made beforehand for solvers that ask for
+    many columns, for long runs and tall X, and later where one byte leaves too many columns.
     """
-
-    fine: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag("fine", self.fine)
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         if not design.has_codes:
             return Exact().bind(design, expect)
-        fitted = replace(self, fine=self._fine(design, expect))
-        design.codes(fitted.fine)
+        fine = self._fine(design, expect)
+        design.codes(fine)
         speculation = SpeculativePursuit(design, expect) if expect.is_pursuit else None
-        return BoundSelector(fitted, design, speculation=speculation)
+        return BoundSelector(self, design, speculation=speculation, fine=fine)
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
         return self._fine(design, expect) if design.has_codes else None
@@ -82,20 +71,18 @@ class Certified(CodeSelector):
         tall = n > SECOND_BYTE_ROWS or (
             design.on_disk and n > SECOND_BYTE_ROWS // 4 and access.has_room_for_codes(2 * n * d)
         )
-        return self.fine or expect.many_columns or tall or expect.n_queries >= SECOND_BYTE_SELECTIONS
+        return expect.many_columns or tall or expect.n_queries >= SECOND_BYTE_SELECTIONS
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         design = bound.design
         found = None if bound.speculation is None else bound.speculation.answer(query)
         if found is not None:
             return found
-        if query.k > 1 and self.fine:  # one byte would leave many columns in doubt
-            return resolve_top_k(
-                design, query, Estimate(*design.codes(fine=True).estimate(query.r, second_byte=True))
-            )
-        return resolve_top_k(
-            design, query, Estimate(*design.codes().estimate(query.r)), codes=CodeOrigin(self.fine)
-        )
+        if query.k > 1 and bound.fine:  # one byte would leave many columns in doubt
+            both = design.codes(fine=True).estimate(query.r, second_byte=True)
+            return resolve_top_k(design, query, Estimate(*both))
+        one = Estimate(*design.codes().estimate(query.r))
+        return resolve_top_k(design, query, one, codes=CodeOrigin(bound.fine))
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
         (n, d), targets = design.shape, expect.n_targets
@@ -119,8 +106,4 @@ class Certified(CodeSelector):
         return seconds + expect.n_queries * (read + left) * NANO
 
     def nbytes(self, design: Design) -> int:
-        bytes_an_entry = 1 + self.fine if design.has_codes else 0
-        return min(bytes_an_entry * design.shape[0] * design.shape[1], design.limit.total_bytes)
-
-    def fingerprint(self) -> str:
-        return repr(replace(self, fine=False))
+        return min(design.has_codes * design.shape[0] * design.shape[1], design.limit.total_bytes)

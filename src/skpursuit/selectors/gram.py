@@ -19,13 +19,13 @@ from scipy.linalg.blas import daxpy
 
 from skpursuit.data.design import Design
 from skpursuit.data.gram_columns import gram_column
+from skpursuit.data.memory_budget import as_bytes
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate, outer_error_bound
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import COSTS, GRAM_BATCH, GRAM_BATCH_USED, NANO, RECOMPUTED
-from skpursuit.parameters import check_count
 from skpursuit.problem.scores import Score, top_k
 from skpursuit.problem.state import State
 from skpursuit.selectors.base import BoundSelector, Selector
@@ -45,19 +45,22 @@ class Gram(Selector):
 
     Parameters
     ----------
-    memory_limit : int
-        Bound in bytes on what is kept.
+    memory_limit : int or str
+        Bound in bytes on what is kept, or text such as "2GB".
     """
 
-    memory_limit: int = 2**30
+    memory_limit: int | str = 2**30
 
     def __post_init__(self) -> None:
-        check_count("memory_limit", self.memory_limit, optional=False)
+        self._max_bytes()
+
+    def _max_bytes(self) -> int:
+        return as_bytes("memory_limit", self.memory_limit, least=1)
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         if expect.y is None:
             return BoundSelector(self, design)
-        design.caches.gram_columns.max_bytes = min(self.memory_limit, design.limit.product_bytes)
+        design.caches.gram_columns.max_bytes = min(self._max_bytes(), design.limit.product_bytes)
         return BoundSelector(self, design, GramGradient(design, expect.y, expect.n_updates))
 
     def find(self, design: Design, query: Query) -> Selection:
@@ -99,7 +102,7 @@ class Gram(Selector):
 
     def nbytes(self, design: Design) -> int:
         d = design.shape[1]
-        return min(d * d * 8, self.memory_limit)
+        return min(d * d * 8, self._max_bytes())
 
 
 class KnownGradient(NamedTuple):
@@ -166,9 +169,8 @@ class GramGradient:
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
         memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
-        known = KnownGradient(
-            Estimate(xtz - self.xty, error), memory if self.roundings is None else NO_MEMORY
-        )
+        memory = memory if self.roundings is None else NO_MEMORY
+        known = KnownGradient(Estimate(xtz - self.xty, error), memory)
         self.last = at, known
         return known
 

@@ -22,8 +22,8 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_count, check_number
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Round, Selector, check_entry_access
-from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.base import Round, Selector
+from skpursuit.selectors.query import Query, Selection
 from skpursuit.selectors.top_k import resolve_top_k
 
 INITIAL_PULLS = 16  # pulls of every arm before intervals say anything
@@ -36,7 +36,7 @@ class LUCB(Selector):
 
     The intervals are those of means of many samples, so the answer is heuristic unless all was read. Single
     entries are slow to read; this selector is about how few of them an answer needs. A linear operator gives
-    no single entries: a small one is fetched once, a larger one is refused.
+    no single entries, and is refused.
 
     Parameters
     ----------
@@ -57,6 +57,7 @@ class LUCB(Selector):
     True
     """
 
+    random_access = "entries"
     budget: float = 0.2
     delta: float = 0.05
     batch_size: int = 64
@@ -65,10 +66,6 @@ class LUCB(Selector):
         check_number("budget", self.budget, "(0, inf)")
         check_number("delta", self.delta, "[0, 1)")
         check_count("batch_size", self.batch_size, optional=False)
-
-    def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        design.prepare_access("entries")
-        return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         *_, arms = self._pulled(design, query)
@@ -87,7 +84,6 @@ class LUCB(Selector):
 
     def _pulled(self, design: Design, query: Query) -> Iterator[Arms]:
         """What was read of each column, after the first pulls and after every later ones."""
-        check_entry_access(design, "lucb")
         n, d = design.shape
         columns = query.allowed(d)
         rng = query.rng or np.random.default_rng(0)

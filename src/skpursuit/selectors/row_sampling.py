@@ -21,10 +21,10 @@ from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import NonFiniteError
-from skpursuit.parameters import check_instance
+from skpursuit.parameters import short_repr
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Round, Selector
-from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.base import Round, Selector
+from skpursuit.selectors.query import Query, Selection
 from skpursuit.selectors.stop_rules import PartialSum, Stability, StopRule
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -84,15 +84,13 @@ def trace_partial_sums(
 class RowSelector(Selector):
     """Adds rows until a stop rule fires. Subclasses say which rows, with which weights."""
 
+    random_access = "rows"
     order_text: ClassVar[str]  # how rows come, in words
     stop: StopRule = field(default_factory=Stability)
 
     def __post_init__(self) -> None:
-        check_instance("stop", self.stop, StopRule, "Stability(0.02)")
-
-    def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        design.prepare_access("rows")
-        return BoundSelector(self, design)
+        if not isinstance(self.stop, StopRule):
+            raise TypeError(f"stop must be an object such as Stability(0.02), got {short_repr(self.stop)}")
 
     def nbytes(self, design: Design) -> int:
         return design.access.layout_bytes("rows")

@@ -123,11 +123,8 @@ class SpeculativePursuit:
         self.steps, self.size_of_y = expect.n_queries, safe_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
         self.draft_capacity = min(MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
-        self.max_draft = (
-            self.draft_capacity
-            if expect.n_queries <= 4 * MAX_GUESSES
-            else min(self.draft_capacity, MAX_GUESSES // 4)
-        )
+        first = MAX_GUESSES if expect.n_queries <= 4 * MAX_GUESSES else MAX_GUESSES // 4
+        self.max_draft = min(self.draft_capacity, first)
         self.poor_rounds = 0
         self.path: VerifiedSteps | None = None
         self.here: RoundEnd | None = None
@@ -156,9 +153,8 @@ class SpeculativePursuit:
         if factor is None or factor.shrinkage is not None or query.k > 1 or query.score != Absolute():
             return False
         largest = float(np.abs(query.r).max(initial=0.0))
-        if self.draft_capacity < MIN_ROUND_STEPS or not (
-            largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
-        ):
+        in_range = largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
+        if self.draft_capacity < MIN_ROUND_STEPS or not in_range:
             return False
         if self.poor_rounds >= MAX_POOR_ROUNDS and not self._use_fine_codes():
             return False
@@ -228,9 +224,8 @@ class SpeculativePursuit:
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
         narrows = not frames.fine and frames.codes.has_second_byte and self.design.column_costs_full_pass
-        if steps == 0 or (
-            narrows and not self.design.caches.columns.contains_all(cols)
-        ):  # that takes a pass over X
+        takes_pass = narrows and not self.design.caches.columns.contains_all(cols)  # over X
+        if steps == 0 or takes_pass:
             return None
         residuals, lines = guess.residuals[:steps].T, (guess.lines, self.design.columns(cols, cache=False))
         names, values = np.concatenate([guess.atoms, cols]), np.vstack([some @ residuals for some in lines])

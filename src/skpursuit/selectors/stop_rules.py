@@ -141,9 +141,7 @@ class ErrorBound(StopRule):
 
     def new_check(self, query: Query, n: int) -> StopCheck:
         if self.eps == "auto" and query.tolerated_error is None:
-            raise ValueError(
-                "ErrorBound('auto') needs Frank-Wolfe and a loss with bounded curvature; give eps as a number"
-            )
+            raise ValueError("ErrorBound('auto') needs Frank-Wolfe and bounded curvature; give a number")
         eps = self.factor * (query.tolerated_error or 0.0) if self.eps == "auto" else float(self.eps)
         return lambda rows: rows.left() <= eps
 

@@ -10,16 +10,15 @@ import numpy as np
 from skpursuit.data.design import Design
 from skpursuit.parameters import check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
-from skpursuit.selectors.base import BoundSelector, Selector, check_entry_access
-from skpursuit.selectors.query import Query, Selection, Workload
+from skpursuit.selectors.base import Selector
+from skpursuit.selectors.query import Query, Selection
 
 
 @dataclass(frozen=True)
 class SuccessiveReject(Selector):
     """Successive reject (Audibert, Bubeck and Munos, 2010): every column is pulled on rows of its own.
 
-    A pull reads one entry of X. A linear operator gives no single entries: a small one is fetched once, a
-    larger one is refused.
+    A pull reads one entry of X. A linear operator gives no single entries, and is refused.
 
     Parameters
     ----------
@@ -27,14 +26,11 @@ class SuccessiveReject(Selector):
         Pulls, as a fraction of n d; at least one pull per column is made where there is a choice.
     """
 
+    random_access = "entries"
     budget: float = 0.2
 
     def __post_init__(self) -> None:
         check_number("budget", self.budget, "(0, inf)")
-
-    def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        design.prepare_access("entries")
-        return BoundSelector(self, design)
 
     def find(self, design: Design, query: Query) -> Selection:
         n, d = design.shape
@@ -42,8 +38,6 @@ class SuccessiveReject(Selector):
         alive = query.allowed(d)
         sums = np.zeros((d, *query.r.shape[1:]))
         pulled, plan = 0, phases(len(alive), self.budget * n * d, query.k)
-        if plan:
-            check_entry_access(design, "reject")
         for wanted, left in plan:
             for _ in range(wanted - pulled):
                 rows = rng.integers(n, size=len(alive))

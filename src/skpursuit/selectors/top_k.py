@@ -165,9 +165,8 @@ def _computed(
     unknown[guesses] = False
     new = doubtful[unknown[doubtful]]
     if len(new):
-        values[new] = design.dots(
-            close.names[new], query.r, likely if design.column_costs_full_pass else None
-        )
+        ahead = likely if design.column_costs_full_pass else None
+        values[new] = design.dots(close.names[new], query.r, ahead)
     best = doubtful[top_k(query.score.of(values[doubtful]), query.k - len(sure))]
     chosen = np.concatenate([sure, best])
     recomputed = len(guesses) + len(new)

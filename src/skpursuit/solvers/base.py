@@ -14,7 +14,7 @@ from dataclasses import fields, replace
 from math import sqrt
 from typing import Any, ClassVar, Self, cast
 
-import numpy as np
+from numpy.random import Generator
 
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
@@ -29,12 +29,7 @@ NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
     **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_nonnegative),
 }
-OTHER_CHECKS = {
-    "positive": check_flag,
-    "refit": check_flag,
-    "swaps": check_flag,
-    "always_include": check_indices,
-}
+OTHER_CHECKS = dict.fromkeys(("positive", "refit", "swaps"), check_flag) | {"always_include": check_indices}
 
 
 class Solver(ABC):
@@ -78,9 +73,7 @@ class Solver(ABC):
         """Check the parameters against the problem and return the first state."""
 
     @abstractmethod
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         """One iteration."""
 
     def with_forced(self, columns: tuple[int, ...]) -> Solver:
@@ -146,9 +139,8 @@ def stop_on_residual(problem: Problem, state: State, tol: float | None, rtol: fl
         left = safe_norm((state.z - problem.y).ravel())
         return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
     left = sqrt(2 * state.objective)  # ||r||
-    if (rtol is not None and left <= sqrt(rtol) * problem.target_norm) or (
-        tol is not None and left <= sqrt(tol)
-    ):
+    fits = rtol is not None and left <= sqrt(rtol) * problem.target_norm
+    if fits or (tol is not None and left <= sqrt(tol)):
         return replace(state, status=Status.CONVERGED)
     return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from skpursuit.fit.merged import MergedLeastSquares, MergedNewton
 from skpursuit.numerics.arrays import Indices
@@ -81,9 +82,7 @@ class CoSaMP(Solver):
         self._check_sparsity(problem)
         return stop_on_residual(problem, zero_state(problem), self.tol, self.rtol)
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         before = rng.bit_generator.state
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
@@ -106,9 +105,7 @@ class CoSaMP(Solver):
     def fallback_state(self, problem: Problem, state: State) -> State:
         return best_iterate(problem, state, Status.DIVERGED)
 
-    def _select(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> Indices:
+    def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
         k = 2 * self.sparsity(problem)
         r = problem.residual(state.z)

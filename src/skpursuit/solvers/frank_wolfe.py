@@ -20,6 +20,7 @@ from math import isfinite
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.convex_1d import minimize_convex_1d
@@ -118,16 +119,12 @@ class FrankWolfe(Solver):
 
     def init(self, problem: Problem) -> State:
         if problem.target_shape:
-            raise ValueError(
-                "Frank-Wolfe fits one target; loop over the columns of y, or write shared_support=False"
-            )
+            raise ValueError("Frank-Wolfe fits one target; loop over columns, or write shared_support=False")
         support, coef = self.constraint.start()
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         t = int(np.asarray(state.memory["t"]))
         point = Iterate(problem, state, self.constraint)
         eps = tolerated_error(problem, self.constraint, t)

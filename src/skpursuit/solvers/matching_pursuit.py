@@ -14,6 +14,7 @@ from math import ceil
 from typing import ClassVar, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
@@ -107,22 +108,19 @@ class OMP(Solver):
         steps = min(self.sparsity(problem), self.max_iterations(problem), *problem.design.shape)
         return steps, steps
 
-    def _newton(self) -> Newton:
-        """How columns are fitted to other losses than squared; the last digits are left to `finish`."""
-        return Newton(precision=1e-6)
-
     def _add(self, problem: Problem, state: State, j: int) -> State:
         """The state with one more column, or where it depends on the others with one more dropped."""
-        return (add_least_squares if problem.quadratic else self._newton().add)(problem, state, j)
+        if problem.quadratic:
+            return add_least_squares(problem, state, j)
+        return Newton(precision=1e-6).add(problem, state, j)  # the last digits are left to `finalize`
 
     def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the column found; None where it would not improve."""
         j = int(answer.columns[0])
-        helps = (
-            grows_from_zero(problem, j, r)
-            if self.positive
-            else has_nonzero_gradient(problem.design, r, answer)
-        )
+        if self.positive:
+            helps = grows_from_zero(problem, j, r)
+        else:
+            helps = has_nonzero_gradient(problem.design, r, answer)
         return self._add(problem, state, j) if helps else None
 
     def finalize(self, problem: Problem, state: State) -> State:
@@ -139,15 +137,12 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         if self.positive and self.swaps:
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
-        start = self._newton().start
-        state = start_least_squares(problem, self.positive) if problem.quadratic else start(problem)
+        state = start_least_squares(problem, self.positive) if problem.quadratic else Newton().start(problem)
         for j in check_forced(self.always_include, problem, self.sparsity(problem)):
             state = self._add(problem, state, j)
         return self._with_status(problem, state)
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
         left = self.sparsity(problem) - len(state.support)
         taken = np.concatenate([state.support, state.dropped])
@@ -275,9 +270,7 @@ class MatchingPursuit(Solver):
         self._check_sparsity(problem)
         return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, state=state)
         design, r = problem.design, query.r
         j = retry_exactly(
@@ -289,11 +282,8 @@ class MatchingPursuit(Solver):
             return replace(state, status=Status.OPTIMAL)
         column = problem.design.columns(np.array([j]))[0]
         place = np.flatnonzero(state.support == j)
-        if (
-            len(place) == 0
-            and self.n_nonzero_coefs is not None
-            and len(state.support) >= self.n_nonzero_coefs
-        ):
+        full = self.n_nonzero_coefs is not None and len(state.support) >= self.n_nonzero_coefs
+        if full and len(place) == 0:
             return replace(state, status=Status.COMPLETE)
         if safe_norm(column) <= problem.design.noise_floor(np.array([j]))[0]:
             return replace(state, dropped=np.append(state.dropped, j))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.problem.problem import Problem
@@ -38,9 +39,7 @@ class StoGradMP(GraSP):
 
     batch_size: int | None = None
 
-    def _select(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> Indices:
+    def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
         return select(Query(r, 2 * self.sparsity(problem), problem.score, rng=rng, ordered=False)).columns
 
@@ -87,9 +86,7 @@ class StoIHT(Solver):
     def fallback_state(self, problem: Problem, state: State) -> State:
         return best_iterate(problem, state, Status.DIVERGED)
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         k, n = self.sparsity(problem), problem.design.shape[0]
         b = min(self.batch_size or k, n)
         r = batch_residual(problem, state, b, rng)
@@ -110,7 +107,7 @@ class StoIHT(Solver):
         return after if after.status else stop_on_residual(problem, after, self.tol, self.rtol)
 
 
-def batch_residual(problem: Problem, state: State, b: int, rng: np.random.Generator) -> Floats:
+def batch_residual(problem: Problem, state: State, b: int, rng: Generator) -> Floats:
     """The residual on b random rows, zero on the others: what X^T r then needs is those rows of X."""
     n = problem.design.shape[0]
     rows = rng.choice(n, size=min(b, n), replace=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status, empty_state
@@ -70,9 +71,7 @@ class SubspacePursuit(Solver):
         self._check_sparsity(problem)
         return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
-    def step(
-        self, problem: Problem, state: State, select: SelectionOracle, rng: np.random.Generator
-    ) -> State:
+    def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         k, r = self.sparsity(problem), problem.residual(state.z)
         # The support is merged anyway, so nothing is lost by excluding it.
         query = Query(r, k, problem.score, exclude=state.support, rng=rng, state=state, ordered=False)

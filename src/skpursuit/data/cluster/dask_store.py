@@ -38,7 +38,6 @@ from skpursuit.data.store import (
     Values,
     Verb,
     call,
-    no_arguments,
 )
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -83,10 +82,9 @@ class DaskStore(TileStore):
         super().__init__(self._blank_grid(edges))
         self.names = names
         whole = self.cost()[1]
-        trip = (
-            ROUND_TRIP_SECONDS + TASK_SECONDS * len(self.places) + SEND_SECONDS_PER_BYTE * 8 * self.shape[0]
-        )
-        self.read_costs = ReadCosts(trip / max(1, whole), whole, whole)
+        self._trip_seconds = ROUND_TRIP_SECONDS + TASK_SECONDS * len(self.places)
+        seconds = self._trip_seconds + SEND_SECONDS_PER_BYTE * 8 * self.shape[0]
+        self.read_costs = ReadCosts(seconds / max(1, whole), whole, whole)
         if whole <= self.cluster.persistable_bytes():
             self.graph = self.cluster.persist(self.graph, self.tiles)
 
@@ -119,7 +117,7 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
         things = self.tiles if tile_transform is None else list(graph)
@@ -134,11 +132,10 @@ class DaskStore(TileStore):
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
 
     def check_random_access(self, what: str) -> None:
-        trip = 1000 * (ROUND_TRIP_SECONDS + TASK_SECONDS * len(self.places))
         raise ValueError(
             f"this selector looks at {what} of X many times a step; X is on a Dask cluster, where each look "
-            f"is a trip of about {trip:.0f} ms, and one exact product of all columns a single trip; use "
-            'selector "certified", "gram", "exact" or "auto"'
+            f"is a trip of about {1000 * self._trip_seconds:.0f} ms, and one exact product of all columns a "
+            'single trip; use selector "certified", "gram", "exact" or "auto"'
         )
 
     def _kept_graph(self, tile_transform: TileTransform) -> Graph:

@@ -142,16 +142,8 @@ class CodedTile:
     @property
     def nbytes(self) -> int:
         """Memory held: one or two bytes an entry and sixteen or twenty for each column of a block."""
-        arrays = (
-            self.codes,
-            self.second_byte,
-            self.scale,
-            self.centre,
-            self.error,
-            self.norms,
-            self.exponent,
-        )
-        return sum(a.nbytes for a in arrays)
+        frames = self.scale, self.centre, self.error, self.norms, self.exponent
+        return sum(a.nbytes for a in (self.codes, self.second_byte, *frames))
 
     def __sizeof__(self) -> int:  # Dask asks how much it keeps
         return self.nbytes
@@ -173,9 +165,8 @@ class CodedTile:
             moving[: self.shape[0]] = before
         whole = np.empty((full, len(moving)), np.int8)
         whole[m * count :] = 0
-        vectors = kernel.VectorBytes(
-            whole, np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
-        )
+        offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
+        vectors = kernel.VectorBytes(whole, offsets, units)
         sums = np.empty((m, 5, blocks))
         rows, grouped = np.ascontiguousarray(rows), self.made_by == "avx2"
         kernel.quantize_vectors(grouped, before is None, rows, moving, count, vectors, sums)
@@ -320,9 +311,8 @@ class CodedTile:
             products = self._start_kernels(cuts, fine)()[:, : self.shape[1]]
         else:
             used, place = np.unique(cols // PANEL_COLUMNS, return_inverse=True)
-            products = self._start_kernels(cuts, fine, used)()[
-                :, place * PANEL_COLUMNS + cols % PANEL_COLUMNS
-            ]
+            places = place * PANEL_COLUMNS + cols % PANEL_COLUMNS
+            products = self._start_kernels(cuts, fine, used)()[:, places]
             centre, frame, powers = centre[:, cols], frame[:, cols], self.exponent[cols]
         g, loss = self._accumulate(cuts, products, centre), self._loss(cuts, self._rounding(cuts))
         bound = np.hstack([loss, self._norms(cuts)]) @ frame
@@ -383,9 +373,8 @@ class CodedTile:
         lines, rest = np.split(out.reshape(len(cols), -1), [n], axis=1)
         lines[:], rest[:] = self._bytes(self.codes, cols), 0.0
         if fine:
-            lines += (self._bytes(self.second_byte, cols) - np.float32(128.0)) * np.float32(
-                1.0 / SECOND_BYTE_SCALE
-            )
+            besides = self._bytes(self.second_byte, cols) - np.float32(128.0)
+            lines += besides * np.float32(1.0 / SECOND_BYTE_SCALE)
         scale = self.scale[:, cols].T[..., None]
         out *= scale
         out += self.centre[:, cols].T[..., None].astype(np.float32) - np.float32(128.0) * scale

@@ -26,24 +26,16 @@ from skpursuit.kernels.rows import flat_rows
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import parallel_for
 
-ENCODE_COLUMNS = (
-    512  # columns of a block whose extremes are found before it is encoded, while it is in the cache
-)
+ENCODE_COLUMNS = 512  # of a block whose extremes are found before it is encoded, while it is in the cache
 STREAMED = 2**16  # columns of a block that one call of the kernel streams
 SAMPLE_STRIDE = 32  # every so many rows are in the sample: 16 of a block
 PREDICTED_ROWS = 4 * BLOCK_ROWS  # fewer rows are not worth a sample
 BELL_RATIO = 1.15  # times the range of a block's sample, from which that of all is as of a bell-shaped column
-BELL_RANGE = (
-    1.15  # times that range, on both sides, up to which entries have codes then: 4 standard deviations
-)
-MIN_BLOCK_RANGE = (
-    0.4  # least share of a column's range that the samples of a block span, if it does not drift
-)
+BELL_RANGE = 1.15  # times that range, on both sides, up to which entries have codes then: 4 deviations
+MIN_BLOCK_RANGE = 0.4  # least share of a column's range that samples of a block span, if it does not drift
 CLIPPED_BLOCK_RATIO = 4.0  # times the square that rounding loses, from which entries of a block were cut off
 MAX_COLUMN_RATIO = 2.0  # times that square, up to which a column as a whole is good enough
-MAX_FAILED_PANELS = (
-    0.25  # share of panels whose prediction fails from which all are encoded with their extremes
-)
+MAX_FAILED_PANELS = 0.25  # share of failed predictions from which all panels are encoded with extremes
 # Columns whose largest entry is not in between are encoded in other units.
 ENCODABLE_RANGE = 2.0**-20, 2.0**60
 
@@ -141,14 +133,11 @@ class CodeEncoder:
         """Encode the columns up to `even` with predicted scales; False where too many would fail."""
         odd, items = self.predict(even), self.every_block(0, even, STREAMED)
         first = items[: len(items) // len(self.rows)]
-        loss, limits = (
-            self.sums[0, :, :even],
-            self.rows[:, None].astype(np.float32) * (CLIPPED_BLOCK_RATIO / 12.0),
-        )
+        loss = self.sums[0, :, :even]
+        limits = self.rows[:, None].astype(np.float32) * (CLIPPED_BLOCK_RATIO / 12.0)
         self.encode(first, self.X)
-        if len(panels_of(odd | ~(loss[:1] <= limits[:1]))) > MAX_FAILED_PANELS * (
-            even // PANEL_COLUMNS
-        ):  # tails show at once
+        tails = panels_of(odd | ~(loss[:1] <= limits[:1]))
+        if len(tails) > MAX_FAILED_PANELS * (even // PANEL_COLUMNS):  # they show at once
             return False
         self.encode(items[len(first) :], self.X)
         failed = ~(loss.sum(axis=0) <= MAX_COLUMN_RATIO * limits.sum())

@@ -83,9 +83,8 @@ class ViewCodes:
         """
         self.design.reads.add(*self.panels.costs[second_byte])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
-        end = self.panels.start_path_product(
-            rows, before, np.float32 if view.has_raw_entries else np.float64, second_byte
-        )
+        dtype = np.float32 if view.has_raw_entries else np.float64
+        end = self.panels.start_path_product(rows, before, dtype, second_byte)
 
         def finish() -> PathProducts:
             g, loss, norms, represented = end()
@@ -95,9 +94,8 @@ class ViewCodes:
                 rounding = self._unit * np.hstack([one, size])
                 g, loss = view.correct_product(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
             loss += 2.0**-23 * one
-            return PathProducts(
-                g.astype(np.float32, copy=False), loss, norms * (1.0 + self._unit), represented
-            )
+            g = g.astype(np.float32, copy=False)
+            return PathProducts(g, loss, norms * (1.0 + self._unit), represented)
 
         return finish
 

@@ -163,9 +163,8 @@ class CodeStorage:
             raise corrupt_codes_error(str(self.final_dir / HEADER), "its checksum does not match")
         tiles, totals = [], Counter[str]()
         for number, piece in enumerate(pieces):
-            stored = {
-                n: ChecksummedArray(self.folder, f"{number}.codes", *a) for n, a in piece["arrays"].items()
-            }
+            place, listed = (self.folder, f"{number}.codes"), piece["arrays"].items()
+            stored = {name: ChecksummedArray(*place, *array) for name, array in listed}
             totals.update({name: array.nbytes for name, array in stored.items()})
             tiles.append(stored)
         self._plan(totals)
@@ -189,9 +188,8 @@ class CodeStorage:
                 "memory_limit has no room for the codes of X, and codes=None forbids to write them to disk; "
                 'raise memory_limit, give codes="auto", or use selector "gram" or "exact"'
             )
-        written = self._write(
-            number, arrays if self.final_dir is not None else {name: arrays[name] for name in out}
-        )
+        to_disk = arrays if self.final_dir is not None else {name: arrays[name] for name in out}
+        written = self._write(number, to_disk)
         rest = {name: value for name, value in values.items() if name not in arrays}
         listed = {n: (a.offset, a.dtype, a.shape, a.checksum) for n, a in written.items()}
         self.pieces.append({"arrays": listed, "values": rest})

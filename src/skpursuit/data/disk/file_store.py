@@ -31,7 +31,6 @@ from skpursuit.data.store import (
     TileTransform,
     Verb,
     call,
-    no_arguments,
 )
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats, Indices
@@ -75,10 +74,8 @@ class FileStore(TileStore):
 
     def new_caches(self) -> Caches:
         """Empty caches within the limit."""
-        return Caches(
-            columns=ColumnCache(self.memory_budget.columns),
-            gram_columns=ColumnCache(self.memory_budget.product_bytes),
-        )
+        room = self.memory_budget
+        return Caches(columns=ColumnCache(room.columns), gram_columns=ColumnCache(room.product_bytes))
 
     def has_room_for_codes(self, nbytes: int) -> bool:
         in_memory = self.memory_budget.allocated + nbytes <= self.memory_budget.total_bytes
@@ -93,7 +90,7 @@ class FileStore(TileStore):
     # -- passes over the files --------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = no_arguments, tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         todo = [(place, given) for place in self.places if (given := args(place)) is not None]
         if tile_transform is None:
@@ -102,11 +99,8 @@ class FileStore(TileStore):
             return
         spill = self._spills.get(tile_transform)
         if spill is None:
-            header = {
-                "identity": self.data_fingerprint,
-                "keep": repr(tile_transform),
-                "tiles": len(self.places),
-            }
+            identity = {"identity": self.data_fingerprint, "tiles": len(self.places)}
+            header = {**identity, "keep": repr(tile_transform)}
             spill = CodeStorage(tile_transform, header, self.codes_folder, self.options, self.file_reads[1])
             spill.load_existing()
             self._spills[tile_transform] = spill

@@ -38,9 +38,7 @@ KNOWN = "a .npy or .parquet file, or a folder of such pieces (not of more folder
 DATA_SUFFIXES = (".npy", ".parquet", ".pq")
 BY_COLUMNS = "where pieces have columns of X, give as_design(folder, axis=1)"
 WHOLE_ROWS = 4  # times as large a tile may be whose rows are then not read in parts, each by a call
-MIN_TILE_COLUMNS = (
-    16  # columns that a tile of long columns has at least, if it can, and a multiple of which it has
-)
+MIN_TILE_COLUMNS = 16  # a tile of long columns has at least these, if it can, and a multiple of them
 
 
 def accepts(X: Any) -> bool:
@@ -162,16 +160,11 @@ def recipes_of(
 def tile_shape(n: int, d: int, entries: int, by_columns: bool) -> tuple[int, int]:
     """Rows (a multiple of 512) and columns of a tile of about so many entries, whole lines of the file."""
     if by_columns:
-        tall = (
-            n
-            if n * min(d, MIN_TILE_COLUMNS) <= entries
-            else max(BLOCK_ROWS, entries // MIN_TILE_COLUMNS // BLOCK_ROWS * BLOCK_ROWS)
-        )
+        tall = n
+        if n * min(d, MIN_TILE_COLUMNS) > entries:
+            tall = max(BLOCK_ROWS, entries // MIN_TILE_COLUMNS // BLOCK_ROWS * BLOCK_ROWS)
         wide = max(1, entries // tall)
-        return (
-            tall,
-            wide - wide % MIN_TILE_COLUMNS if wide > MIN_TILE_COLUMNS else wide,
-        )  # whole panels of codes
+        return tall, wide - wide % MIN_TILE_COLUMNS if wide > MIN_TILE_COLUMNS else wide  # whole panels
     wide = d if d * BLOCK_ROWS <= WHOLE_ROWS * entries else max(1, entries // BLOCK_ROWS)
     return max(BLOCK_ROWS, entries // wide // BLOCK_ROWS * BLOCK_ROWS), wide
 

@@ -12,7 +12,7 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +23,12 @@ from skpursuit._atomic_files import FileError
 from skpursuit.data.disk.npy_source import is_folder_of, list_data_files, load_or_stream, recipes_of
 from skpursuit.data.disk.tile_readers import (
     READ_CHUNK_BYTES,
+    Cancelled,
     DiskArray,
     ReadCancelled,
     Stamp,
     check_file_unchanged,
     file_errors,
-    never_cancel,
     stamp_of,
 )
 from skpursuit.data.options import DesignOptions
@@ -82,7 +82,8 @@ def common_columns(
 ) -> tuple[tuple[str, ...], np.dtype[Any]]:
     """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
     (first_path, _, first, _), single = files[0], True
-    listed = [name for name in first.names if name not in row_indexes(first)]
+    indexes = row_indexes(first)
+    listed = [name for name in first.names if name not in indexes]
     names = [listed[j] for j in options.selected_columns(len(listed), listed)]
     for path, _, schema, _ in files:
         if differing := sorted(set(schema.names) ^ set(first.names)):
@@ -91,19 +92,19 @@ def common_columns(
         times = Counter(schema.names)
         if repeated := [name for name in names if times[name] > 1]:
             raise FileError(path, f"it has several columns {repeated[0]!r}", "give each a name of its own")
-        types = {name: schema.field(name).type for name in names}
+        types = {name: str(schema.field(name).type) for name in names}
         if other := [name for name in names if not (any_type or is_numeric(types[name]))]:
             shown = ", ".join(map(repr, other[:5])) + (f" and {len(other) - 5} more" * (len(other) > 5))
             remedy = f"leave them out: as_design(path, exclude={other[:5]!r}), or encode them"
             raise FileError(path, f"columns {shown} are not numeric", remedy)
-        single &= all(str(kind) in ("float", "halffloat") for kind in types.values())
+        single &= all(kind in ("float", "halffloat") for kind in types.values())
     return tuple(names), np.dtype(np.float32 if single else np.float64)
 
 
 def row_indexes(schema: Any) -> set[str]:
     """Columns that hold the row index of the data frame which a file was written of, and no feature."""
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    return {name for name in schema.names if name.startswith("__index_level_") or name in told}
+    listed = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {name for name in schema.names if name.startswith("__index_level_") or name in listed}
 
 
 def is_numeric(kind: Any) -> bool:
@@ -145,9 +146,7 @@ class RowGroup(DiskArray):
     def entry_bytes(self) -> float:
         return self.nbytes / (self.shape[0] * self.shape[1])
 
-    def read(
-        self, rows: slice, cols: slice, out: np.ndarray, stop: Callable[[], bool] = never_cancel
-    ) -> None:
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
         key = self.path, self.number
         if key not in self.last:
             self.last.clear()
@@ -156,7 +155,7 @@ class RowGroup(DiskArray):
             step = max(1, READ_CHUNK_BYTES // (self.shape[0] * self.dtype.itemsize))
             with opened(self.path, self.reads) as file:
                 for first in range(0, len(self.names), step):
-                    if stop():
+                    if cancelled():
                         raise ReadCancelled
                     some = list(self.names[first : first + step])
                     table = file.read_row_group(self.number, columns=some, use_threads=False)
@@ -168,11 +167,8 @@ class RowGroup(DiskArray):
 
 def make_store(X: Any, options: DesignOptions) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
-    files, limit, reads = (
-        footers(list_data_files(X, *ENDINGS), options.reads),
-        options.memory_budget,
-        options.reads,
-    )
+    limit, reads = options.memory_budget, options.reads
+    files = footers(list_data_files(X, *ENDINGS), reads)
     names, dtype = common_columns(files, options)
     groups, wanted, last = list[RowGroup](), set(names), dict[tuple[str, int], Floats]()
     for path, stamp, _, parts in files:
@@ -189,7 +185,6 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
         problem = f"a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
         remedy = f"write it again with row_group_size={min(16384, fitting)}"
         warnings.warn(f"{files[0][0]}: {problem}; {remedy}", stacklevel=5)
-    limit.try_allocate(
-        largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True
-    )  # as an array, and some columns of it by pyarrow
+    # As an array, and some columns of it by pyarrow.
+    limit.try_allocate(largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True)
     return load_or_stream(recipes_of(groups, DesignOptions(), limit.tile), options, list(names))

@@ -27,15 +27,11 @@ from skpursuit.numerics.arrays import Floats, Indices
 
 # Bytes of one call, so that a reader that is told to stop does so within some milliseconds.
 READ_CHUNK_BYTES = 8 * 2**20
+Cancelled = Callable[[], bool]  # asked between two calls; True ends the reading
 
 
 class ReadCancelled(Exception):
     """The reader was told to stop."""
-
-
-def never_cancel() -> bool:
-    """For reads that nobody stops."""
-    return False
 
 
 class Stamp(NamedTuple):
@@ -89,9 +85,7 @@ class DiskArray(ABC):
         """Bytes of the file for each entry."""
 
     @abstractmethod
-    def read(
-        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
-    ) -> None:
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
         """Copy a rectangle into an array of any layout and float dtype; `cancelled` may end it."""
 
 
@@ -117,15 +111,12 @@ class RawFileArray(DiskArray):
     def entry_bytes(self) -> float:
         return self.dtype.itemsize
 
-    def read(
-        self, rows: slice, cols: slice, out: np.ndarray, cancelled: Callable[[], bool] = never_cancel
-    ) -> None:
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
         lines, within, out = (cols, rows, out.T) if self.is_f_order else (rows, cols, out)
         length, size = self.shape[0 if self.is_f_order else 1], self.dtype.itemsize
         width = within.stop - within.start
-        together = (
-            max(1, READ_CHUNK_BYTES // (width * size)) if width == length else 1
-        )  # whole lines in one go
+        # Whole lines are read in one go.
+        together = max(1, READ_CHUNK_BYTES // (width * size)) if width == length else 1
         with file_errors(self.path), CountedFile(self.path, self.reads) as file:
             check_file_unchanged(self.path, self.stamp, stamp_of(file.fileno()))
             for start in range(0, len(out), together):
@@ -138,7 +129,7 @@ class RawFileArray(DiskArray):
                     target[...] = room
             check_file_unchanged(self.path, self.stamp, stamp_of(file.fileno()))
 
-    def _fill(self, file: CountedFile, at: int, out: memoryview, cancelled: Callable[[], bool]) -> None:
+    def _fill(self, file: CountedFile, at: int, out: memoryview, cancelled: Cancelled) -> None:
         """Fill memory from a place in the file."""
         done = 0
         while done < len(out):
@@ -184,13 +175,13 @@ class TileReader:
         order: Any = "F" if self.reads_single_columns else "C"
         return DenseTile(np.ndarray(self.shape, self.dtype, buffer, order=order), self.reads_single_columns)
 
-    def load(self, buffer: np.ndarray, cancelled: Callable[[], bool]) -> DenseTile:
+    def load(self, buffer: np.ndarray, cancelled: Cancelled) -> DenseTile:
         """The tile, in a buffer."""
         tile = self.tile(buffer.data)
         self.fill(tile.X, cancelled)
         return tile
 
-    def fill(self, X: Floats, cancelled: Callable[[], bool] = never_cancel) -> None:
+    def fill(self, X: Floats, cancelled: Cancelled = lambda: False) -> None:
         """Read the tile into an array."""
         for array, rows, cols, (i, j) in self.parts:
             height, width = rows.stop - rows.start, cols.stop - cols.start

@@ -53,9 +53,8 @@ def as_loss(loss: str | Loss) -> Loss:
             raise ValueError(f"unknown loss {loss!r}; known are {', '.join(LOSSES)}")
         return LOSSES[loss]()
     if isinstance(loss, type):
-        raise TypeError(
-            f"loss must be a name or an object, got the class {loss.__name__}: write {loss.__name__}()"
-        )
+        name = loss.__name__
+        raise TypeError(f"loss must be a name or an object, got the class {name}: write {name}()")
     missing = [name for name in REQUIRED_METHODS if not callable(getattr(loss, name, None))]
     if missing:
         raise TypeError(f"{type(loss).__name__} object is no loss: it lacks {', '.join(missing)}")
