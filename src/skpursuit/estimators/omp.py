@@ -226,6 +226,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     10
     """
 
+    path_scores = "mean squared error"
     copy: bool = True
     fit_intercept: bool = True
     max_iter: int | None = None
