@@ -176,13 +176,14 @@ def test_the_display_draws_the_path_the_scores_and_the_choice(signal):
 def test_the_display_of_a_default_model_and_of_the_drop_in(signal):
     X, y = signal
     rng = np.random.default_rng(0)
-    for model in (
-        PursuitRegressorCV().fit(X, y),
-        PursuitRegressorCV().fit(X, rng.standard_normal(120)),
-        OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y),
-        PursuitClassifierCV(scoring="accuracy").fit(X, y > 3),
+    for model, label in (
+        (PursuitRegressorCV().fit(X, y), "mean loss"),
+        (PursuitRegressorCV().fit(X, rng.standard_normal(120)), "mean loss"),
+        (OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y), "mean squared error"),
+        (PursuitClassifierCV(scoring="accuracy").fit(X, y > 3), "accuracy"),
     ):
         display = PathDisplay.from_estimator(model)
+        assert display.axes_[1].get_ylabel() == label
         sizes = display.mean_line_.get_xdata()
         assert len(set(sizes)) == len(sizes)
         assert (display.mean_line_.get_ydata() >= 0).all()

@@ -11,7 +11,7 @@ that docs/architecture.md allows beside `minimize`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -60,13 +60,32 @@ class CoderConfig:
     atoms_per_step: int = 1
 
 
+class Signals(NamedTuple):
+    """Signals in rows, the number of each for messages, its limits, and its code, which is filled in."""
+
+    rows: Any
+    number: np.ndarray
+    most: np.ndarray
+    tol: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+    def at(self, some: Any, dtype: np.dtype) -> Signals:
+        """Some of them, in this dtype."""
+        rows = np.require(self.rows[some], dtype, ["C", "A", "W"])
+        return Signals(rows, *(part[some] for part in self[1:]))
+
+
 class BatchCoder:
     """A dictionary made ready for coding.
 
     Parameters
     ----------
-    atoms : ndarray of shape (d, n), float32 or float64
+    atoms : ndarray of shape (d, n)
         Finite.
+    dtype : dtype
+        Of the signals: float16 and float32 are coded in float32, all else in float64.
     config : CoderConfig
     expected : int, optional
         Number of signals to come. For a few of them no Gram matrix is computed.
@@ -77,11 +96,19 @@ class BatchCoder:
     def __init__(
         self,
         atoms: np.ndarray,
+        dtype: np.dtype,
         config: CoderConfig,
         expected: int | None = None,
         known: BatchCoder | None = None,
     ) -> None:
-        d, n = atoms.shape
+        (d, n), given = atoms.shape, atoms
+        with np.errstate(over="ignore", under="ignore"):
+            single = dtype in (np.float32, np.float16)
+            atoms = given.astype(np.float32 if single else np.float64, copy=False)
+        if not np.isfinite(atoms).all() or not np.array_equal(atoms.any(axis=1), given.any(axis=1)):
+            raise ValueError(
+                "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
+            )
         self.config, self.dtype, self.shape, self.known = config, atoms.dtype, (d, n), known
         self.k, self.width = min(int(np.max(config.k)), n, d), -(-d // TILE) * TILE
         self.mode = POSITIVE if config.positive else GAIN if config.score == "gain" else OMP
@@ -139,12 +166,9 @@ class BatchCoder:
 
     def reusable(self, config: CoderConfig, dtype: np.dtype) -> bool:
         """Whether this coder codes signals of a dtype with these parameters."""
-        numbers = np.array_equal(config.k, self.config.k) and np.array_equal(config.tol, self.config.tol)  # type: ignore[arg-type]
-        return (
-            numbers
-            and dtype == self.dtype
-            and replace(config, k=self.config.k, tol=self.config.tol) == self.config
-        )
+        own = self.config
+        same = np.array_equal(config.k, own.k) and np.array_equal(config.tol, own.tol)  # type: ignore[arg-type]
+        return same and dtype == self.dtype and replace(config, k=own.k, tol=own.tol) == own
 
     @property
     def _work(self) -> int:
@@ -172,16 +196,13 @@ class BatchCoder:
         tol = _limit_of_each("tol", 0.0 if self.config.tol is None else self.config.tol, first, size)
         indices, values = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
         codes = SparseCodes(indices, values, np.zeros(size, np.int64))
+        given = Signals(signals, first + np.arange(size), most, tol, *codes)
         code = self._code_locked if self.locked else self._code
 
         def fill(at: int) -> None:
             watch.set_message("{} of {} signals", at, size)
             if not watch.out_of_time():
-                part = slice(at, at + block)
-                rows = np.require(signals[part], self.dtype, ["C", "A", "W"])
-                code(
-                    rows, most[part], tol[part], SparseCodes(*(x[part] for x in codes)), first + at, by_index
-                )
+                code(given.at(slice(at, at + block), self.dtype), by_index)
 
         run_tasks(fill, [(at,) for at in range(0, size, block)], size * self._work, self.config.n_jobs)
         return codes
@@ -201,74 +222,50 @@ class BatchCoder:
         stacked.has_canonical_format = True
         return stacked
 
-    def _code(
-        self,
-        signals: np.ndarray,
-        most: np.ndarray,
-        tol: np.ndarray,
-        codes: SparseCodes,
-        first: int,
-        by_index: bool,
-    ) -> None:
+    def _code(self, signals: Signals, by_index: bool) -> None:
         """Code one block by the kernel, and what it leaves in lock-step."""
         from skpursuit.kernels import batch_pursuit as batch
 
-        (m, n), block, width = signals.shape, self.block, self.width
+        (m, n), block, width = signals.rows.shape, self.block, self.width
         room = self._spare.pop() if self._spare else (
             aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block),
             scratch(self.k, n, width),
         )  # fmt: skip
         coarse, start, exponents, energy = (part[:m] for part in room[:4])
-        bad = batch.load_block(signals, coarse, exponents, energy, LEAST_SIZE**2, n * MOST_SIZE**2)
+        bad = batch.load_block(signals.rows, coarse, exponents, energy, LEAST_SIZE**2, n * MOST_SIZE**2)
         if bad >= 0:
-            _norms_of(signals[bad : bad + 1], first + bad)
+            _norms_of(signals.at([bad], self.dtype))
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
-        codes.counts[:] = PENDING
-        data = Block(signals, exponents, most, tol, energy, start)
+        signals.counts[:] = PENDING
+        data = Block(signals.rows, exponents, signals.most, signals.tol, energy, start)
+        codes = SparseCodes(*signals[4:])
         batch.KERNELS[self.mode](data, self.dictionary, self.limits, room[4], codes, by_index)
         self._spare.append(room)
         left = np.flatnonzero(codes.counts == PENDING)
         for at in range(0, len(left), LOCKED):
             rows = left[at : at + LOCKED]
-            part = SparseCodes(*(x[rows] for x in codes))
-            self._code_locked(signals[rows], most[rows], tol[rows], part, first, by_index)
-            for x, y in zip(codes, part):
+            part = signals.at(rows, self.dtype)
+            self._code_locked(part, by_index)
+            for x, y in zip(codes, part[4:]):
                 x[rows] = y
 
-    def _code_locked(
-        self,
-        signals: np.ndarray,
-        most: np.ndarray,
-        tol: np.ndarray,
-        codes: SparseCodes,
-        first: int,
-        by_index: bool,
-    ) -> None:
+    def _code_locked(self, signals: Signals, by_index: bool) -> None:
         """Code one block in lock-step."""
-        exponents = np.frexp(_norms_of(signals, first))[1]
-        scaled = np.ldexp(signals.astype(np.float64), -exponents[:, None])
-        given = self.dictionary, self.limits, self.mode, scaled, most, np.ldexp(tol, -2 * exponents)
-        if self.config.solver == "cosamp":
-            pursuit: LockStep = (cosamp := CoSaMP(*given))
-            cosamp.iterate(self.config.max_iter or self.k, self.config.refit)
-        else:
-            pursuit = LockStep(*given)
-            pursuit.run(self.config.atoms_per_step)
-        support, weights = (
-            pursuit.support,
-            np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None]),
-        )
-        unused = np.arange(support.shape[1]) >= pursuit.sizes[:, None]
+        exponents = np.frexp(_norms_of(signals))[1]
+        scaled = np.ldexp(signals.rows.astype(np.float64), -exponents[:, None])
+        kind = CoSaMP if self.config.solver == "cosamp" else LockStep
+        pursuit = kind(self, scaled, signals.most, np.ldexp(signals.tol, -2 * exponents))
+        pursuit.run()
+        support, size = pursuit.support, pursuit.support.shape[1]
+        weights = np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None])
+        unused = np.arange(size) >= pursuit.sizes[:, None]
         if by_index:
             support[unused] = self.shape[0]
             order = np.argsort(support, axis=1)
-            (
-                support,
-                weights,
-            ) = np.take_along_axis(support, order, 1), np.take_along_axis(weights, order, 1)
+            support, weights = (np.take_along_axis(part, order, axis=1) for part in (support, weights))
         support[unused], weights[unused] = 0, 0.0
-        codes.indices[:, : support.shape[1]], codes.values[:, : support.shape[1]] = support, weights
-        codes.counts[:] = pursuit.sizes
+        signals.indices[:, :size], signals.values[:, :size] = support, weights
+        signals.counts[:] = pursuit.sizes
 
 
 def _limit_of_each(name: str, given: Any, first: int, size: int) -> np.ndarray:
@@ -280,31 +277,13 @@ def _limit_of_each(name: str, given: Any, first: int, size: int) -> np.ndarray:
     return np.asarray(given[first : first + size], np.float64)
 
 
-def _norms_of(signals: np.ndarray, first: int) -> np.ndarray:
+def _norms_of(signals: Signals) -> np.ndarray:
     """Norms of signals; raises if there is one with numbers that are not finite, or out of range."""
-    peaks = np.abs(signals).max(axis=1).astype(np.float64)
-    if not np.isfinite(peaks).all():
+    peaks = np.abs(signals.rows).max(axis=1).astype(np.float64)
+    if not (finite := np.isfinite(peaks)).all():
+        row = signals.number[np.argmin(finite)]
         raise ValueError(
-            f"signals contain NaN or infinity (first in row {first + int(np.argmin(np.isfinite(peaks)))}); "
-            "impute the values or drop the row"
+            f"signals contain NaN or infinity (first in row {row}); impute the values or drop the row"
         )
-    check_range(peaks, lambda i: f"the signal in row {first + i}")
-    return np.linalg.norm(signals.astype(np.float64), axis=1)
-
-
-def make_coder(
-    atoms: np.ndarray,
-    dtype: np.dtype,
-    config: CoderConfig,
-    expected: int | None,
-    known: BatchCoder | None = None,
-) -> BatchCoder:
-    """The encoder of signals of this dtype: float16 and float32 are coded in float32, all else in float64."""
-    with np.errstate(over="ignore", under="ignore"):
-        single = dtype in (np.float32, np.float16)
-        cast = atoms.astype(np.float32 if single else np.float64, copy=False)
-    if not np.isfinite(cast).all() or not np.array_equal(cast.any(axis=1), atoms.any(axis=1)):
-        raise ValueError(
-            "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
-        )
-    return BatchCoder(cast, config, expected, known)
+    check_range(peaks, lambda i: f"the signal in row {signals.number[i]}")
+    return np.linalg.norm(signals.rows.astype(np.float64), axis=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from skpursuit.coding.lockstep import LockStep
 
@@ -14,11 +13,10 @@ DEPENDENT = 1e-4  # share of an atom left by the others, up to which it is left 
 class CoSaMP(LockStep):
     """CoSaMP with the products, and the ranking, of `LockStep`."""
 
-    def iterate(self, max_iter: int, refit: bool) -> None:
-        """Fill ``support`` and ``weights``, the first ``sizes`` of each row."""
+    def run(self) -> None:
         left, floor = self.lengths**2, self.limits.floor
         value, live = left.copy(), np.arange(len(left))
-        for _ in range(max_iter):
+        for _ in range(self.coder.config.max_iter or self.coder.k):
             live = live[(left[live] > self.tol[live]) & (left[live] > (floor * self.lengths[live]) ** 2)]
             if not len(live):
                 return
@@ -33,7 +31,7 @@ class CoSaMP(LockStep):
                 order = np.lexsort((atoms, -np.abs(weights)))
                 order = order[~weak[order]][:most]
                 atoms, weights = atoms[order], weights[order]
-                if refit:
+                if self.coder.config.refit:
                     atoms, weights = self._least_squares(row, atoms)
                 residual = self.signals[row] - weights @ self.atoms[atoms]
                 energy = residual @ residual
@@ -51,14 +49,8 @@ class CoSaMP(LockStep):
     def _least_squares(self, row: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Chosen atoms without those that nearly depend on others before them, and their weights."""
         while True:
-            matrix, penalty = self.atoms[chosen].T.astype(np.float64), self.limits.penalty
-            basis, upper = np.linalg.qr(matrix)
+            basis, upper = np.linalg.qr(self.atoms[chosen].T.astype(np.float64))
             sharp = np.abs(np.diag(upper)) > DEPENDENT * self.norms[chosen]
             if sharp.all():
-                break
+                return chosen, self.solve(upper, basis.T @ self.signals[row])
             chosen = np.delete(chosen, np.argmin(sharp))
-        half = basis.T @ self.signals[row]
-        if penalty > 0 and len(half):
-            more = np.vstack([upper, penalty**0.5 * np.eye(len(half))])
-            return chosen, np.linalg.lstsq(more, np.append(half, np.zeros(len(half))), rcond=None)[0]
-        return chosen, solve_triangular(upper, half, check_finite=False) if len(half) else half

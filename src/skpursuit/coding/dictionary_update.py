@@ -39,7 +39,7 @@ class SufficientStatistics:
 
     def step(self, atoms: np.ndarray, batch: np.ndarray, config: CoderConfig) -> np.ndarray:
         """Code a batch and move the atoms, in place; returns the squared residuals and signals, summed."""
-        codes = BatchCoder(atoms, config, len(batch)).transform(batch)
+        codes = BatchCoder(atoms, atoms.dtype, config, len(batch)).transform(batch)
         signals, codes = batch * self.scale, codes * self.scale
         residual = signals - codes @ atoms
         self.steps += 1
@@ -64,8 +64,7 @@ class SufficientStatistics:
         worst = np.argsort(-left, kind="stable")[: len(idle)]
         worst = worst[left[worst] > 0]
         idle = idle[: len(worst)]
-        norms = np.linalg.norm(signals[worst], axis=1, keepdims=True)
-        atoms[idle] = signals[worst] / norms
+        atoms[idle] = signals[worst] / np.linalg.norm(signals[worst], axis=1, keepdims=True)
         self.A[idle] = self.A[:, idle] = self.B[idle] = 0
         self.idle[idle] = 0
         self.replaced += len(idle)
@@ -85,35 +84,26 @@ def update_atoms(atoms: np.ndarray, A: np.ndarray, B: np.ndarray, n_threads: int
     n_threads : int, optional
         Default: as many as BLAS would use. The blocks are fixed, so the number changes no bit.
     """
-    used = np.flatnonzero(np.diag(A) > 0)
+
+    def subtract(gradient: np.ndarray, products: np.ndarray, at: int) -> None:
+        piece = slice(at, at + FEATURE_BLOCK)
+        gradient[:, piece] -= products @ atoms[:, piece]
+
+    used, n = np.flatnonzero(np.diag(A) > 0), B.shape[1]
     for at in range(0, len(used), ATOM_BLOCK):
         chosen = used[at : at + ATOM_BLOCK]
-        _move(atoms, A[np.ix_(chosen, chosen)], _gradient(atoms, A[chosen], B[chosen], n_threads), chosen)
-
-
-def _gradient(atoms: np.ndarray, A: np.ndarray, B: np.ndarray, n_threads: int | None) -> np.ndarray:
-    out = np.empty_like(B)
-
-    def fill(at: int) -> None:
-        piece = slice(at, at + FEATURE_BLOCK)
-        out[:, piece] = B[:, piece] - A @ atoms[:, piece]
-
-    run_tasks(
-        fill, [(at,) for at in range(0, atoms.shape[1], FEATURE_BLOCK)], A.size * atoms.shape[1], n_threads
-    )
-    return out
-
-
-def _move(atoms: np.ndarray, A: np.ndarray, gradient: np.ndarray, chosen: np.ndarray) -> None:
-    """One after the other; each move is taken out of the gradients of the atoms still to come."""
-    for i, j in enumerate(chosen):
-        moved = atoms[j] + gradient[i] / A[i, i]
-        norm = np.linalg.norm(moved)
-        if not 0 < norm < np.inf:
-            continue
-        moved /= norm
-        gradient[i + 1 :] -= A[i + 1 :, i, None] * (moved - atoms[j])
-        atoms[j] = moved
+        gradient, products = B[chosen], A[chosen]
+        pieces = [(gradient, products, begin) for begin in range(0, n, FEATURE_BLOCK)]
+        run_tasks(subtract, pieces, products.size * n, n_threads)
+        for i, j in enumerate(chosen):
+            moved = atoms[j] + gradient[i] / A[j, j]
+            norm = np.linalg.norm(moved)
+            if not 0 < norm < np.inf:
+                continue
+            moved /= norm
+            # each move is taken out of the gradients of the atoms still to come
+            gradient[i + 1 :] -= A[chosen[i + 1 :], j, None] * (moved - atoms[j])
+            atoms[j] = moved
 
 
 def initial_atoms(signals: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -8,10 +8,15 @@ this is the faster way for few signals over many atoms. The chosen atoms are ort
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE, Dictionary, Limits
+from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE
+
+if TYPE_CHECKING:
+    from skpursuit.coding.batch_coder import BatchCoder
 
 SINGLE = float(np.finfo(np.float32).eps)
 GATHERED = 1 << 21  # float64 numbers of candidates that are held at a time
@@ -22,41 +27,33 @@ class LockStep:
 
     Parameters
     ----------
-    dictionary : Dictionary
-    limits : Limits
-    mode : OMP, POSITIVE or GAIN
+    coder : BatchCoder
+        Its dictionary, limits and parameters.
     signals : ndarray of shape (m, n), float64
     most, tol : ndarray of shape (m,)
         Most non-zeros, and squared residual at which to stop, of each signal.
     """
 
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        limits: Limits,
-        mode: int,
-        signals: np.ndarray,
-        most: np.ndarray,
-        tol: np.ndarray,
-    ) -> None:
+    def __init__(self, coder: BatchCoder, signals: np.ndarray, most: np.ndarray, tol: np.ndarray) -> None:
         (m, n), k = signals.shape, int(most.max())
-        self.atoms, self.coarse, self.norms = dictionary.atoms, dictionary.coarse, dictionary.norms
-        self.limits, self.mode, self.signals, self.most, self.tol = limits, mode, signals, most, tol
+        self.atoms, self.coarse, _, _, self.norms = coder.dictionary
+        self.coder, self.limits, self.mode = coder, coder.limits, coder.mode
+        self.signals, self.most, self.tol = signals, most, tol
         self.residual, self.lengths = signals.copy(), np.linalg.norm(signals, axis=1)
         self.basis, self.upper, self.half = np.zeros((m, k, n)), np.zeros((m, k, k)), np.zeros((m, k))
         self.support, self.sizes = np.zeros((m, k), np.int64), np.zeros(m, np.int64)
         self.weights = np.zeros((m, k))  # with POSITIVE those of the last step, and in the end those of all
         self.closed = np.zeros((2, 0), np.int64)  # rows and atoms that were taken, or depend on those
-        if mode == GAIN:
+        if self.mode == GAIN:
             self.den = np.tile(self.norms[: len(self.atoms)] ** 2, (m, 1))
 
-    def run(self, atoms_per_step: int) -> None:
+    def run(self) -> None:
         """Fill ``support`` and ``weights``, the first ``sizes`` of each row."""
         live = np.arange(len(self.signals))
         for _ in range(3 * self.support.shape[1] if self.mode == POSITIVE else len(self.atoms)):
             left = np.einsum("ij,ij->i", self.residual[live], self.residual[live])
             live = live[(self.sizes[live] < self.most[live]) & (left > self.tol[live])]
-            picks = self.best_atoms(live, atoms_per_step)
+            picks = self.best_atoms(live, self.coder.config.atoms_per_step)
             live, picks = live[picks[:, 0] >= 0], picks[picks[:, 0] >= 0]
             if not len(live):
                 break
@@ -70,8 +67,12 @@ class LockStep:
 
     def _fitted(self, row: int) -> np.ndarray:
         """Weights of the support by (penalised) least squares."""
-        size, penalty = self.sizes[row], self.limits.penalty
-        upper, half = self.upper[row, :size, :size], self.half[row, :size]
+        size = self.sizes[row]
+        return self.solve(self.upper[row, :size, :size], self.half[row, :size])
+
+    def solve(self, upper: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """Coefficients by a triangle and products of the target with its basis, with the penalty."""
+        size, penalty = len(half), self.limits.penalty
         if penalty == 0 or size == 0:
             return solve_triangular(upper, half, check_finite=False) if size else half
         more = np.vstack([upper, penalty**0.5 * np.eye(size)])
@@ -97,11 +98,8 @@ class LockStep:
         places[live] = np.arange(len(live))
         hidden = self.closed[:, places[self.closed[0]] >= 0]
         scores[places[hidden[0]], hidden[1]] = -np.inf
-        least = (
-            scores.max(axis=1)
-            if count == 1
-            else np.partition(scores, max(0, d - count), axis=1)[:, max(0, d - count)]
-        )
+        place = max(0, d - count)
+        least = scores.max(axis=1) if count == 1 else np.partition(scores, place, axis=1)[:, place]
         least = np.maximum(least[:, None] - 2 * sigma, -CLOSED).astype(scores.dtype)
         rows, atoms = np.nonzero(scores >= least)
         exact, rest = scores[rows, atoms].astype(np.float64), np.ones(len(rows))
@@ -171,17 +169,14 @@ class LockStep:
             if (fitted > 0).all():
                 self.weights[row, :size], self.weights[row, size:] = fitted, 0
                 back = self.atoms[gone].astype(np.float64) @ self.residual[row]
-                floor = self.limits.floor * (
-                    self.lengths[row] + fitted @ self.norms[self.support[row, :size]]
-                )
-                if not (back > floor * self.norms[gone]).any() or size == self.most[row]:
+                length = self.lengths[row] + fitted @ self.norms[self.support[row, :size]]
+                if not (back > self.limits.floor * length * self.norms[gone]).any() or size == self.most[row]:
                     return
                 self._append(np.array([row]), np.array([gone.pop(int(back.argmax()))]))
             else:
                 down, reach = fitted <= 0, np.full(size, np.inf)
-                reach[down] = np.divide(before, before - fitted, out=np.zeros(size), where=before > fitted)[
-                    down
-                ]
+                part = np.divide(before, before - fitted, out=np.zeros(size), where=before > fitted)
+                reach[down] = part[down]
                 move = reach.min()
                 gone += self.support[row, :size][reach <= move].tolist()
                 self.weights[row, :size] += move * (fitted - before)

@@ -37,13 +37,13 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     """Reading labels, and predictions of a classifier."""
 
-    loss: str | Loss
-    multi_class: str
-    class_weight: Any
-    classes_: Any
+    loss: str | Loss = "logistic"
+    multi_class: str = "ovr"
+    class_weight: Any = None
 
     def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
@@ -169,10 +169,6 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
     ((3, 4), 2, True)
     """
 
-    loss: str | Loss = "logistic"
-    multi_class: str = "ovr"
-    class_weight: Any = None
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
@@ -199,11 +195,8 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int, or list of them
-        Features of the chosen model in order of selection; a list when each class has its own.
+    classes_, coef_, intercept_, support_
+        As in `PursuitClassifier`, of the chosen model.
     n_nonzero_coefs_, choice_, cv_losses_, scores_, path_sizes_, path_features_, coef_path_, path_scales_
         As in `PursuitRegressorCV`.
     n_iter_, status_, entries_read_, history_, n_features_in_, feature_names_in_
@@ -233,10 +226,6 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     >>> model.n_nonzero_coefs_ == len(model.support_), model.score(X, y) > 0.95
     (True, True)
     """
-
-    loss: str | Loss = "logistic"
-    multi_class: str = "ovr"
-    class_weight: Any = None
 
     def _default_folds(self, rows: float, labels: NDArray[Any]) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_array
 
-from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig, make_coder
+from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig
 from skpursuit.data.memory_budget import as_bytes
 from skpursuit.estimators.base import FLOAT_DTYPES, MonitoredParams, monitored, with_checked_indices
 from skpursuit.estimators.dask_methods import lazy_on_dask
@@ -64,13 +64,10 @@ class SparseCodesMixin(
             ``X @ atoms``, lazy where X is.
         """
         atoms = self._atoms()
-        codes = check_array(
-            with_checked_indices(X), accept_sparse="csr", dtype=FLOAT_DTYPES, input_name="codes"
-        )
-        if codes.shape[1] != len(atoms):
-            raise ValueError(
-                f"codes have {codes.shape[1]} columns, expected one for each of the {len(atoms)} atoms"
-            )
+        X = with_checked_indices(X)
+        codes = check_array(X, accept_sparse="csr", dtype=FLOAT_DTYPES, input_name="codes")
+        if (m := codes.shape[1]) != len(atoms):
+            raise ValueError(f"codes have {m} columns, expected one for each of the {len(atoms)} atoms")
         product = codes @ atoms.astype(codes.dtype, copy=False)
         return product.toarray() if issparse(product) else np.asarray(product)
 
@@ -97,18 +94,10 @@ def dense(values: Any, name: str) -> Any:
 def check_signals(values: Any, name: str, n_columns: int) -> np.ndarray:
     """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
     check_unmasked(**{name: values})
-    if is_tensor(values):
-        array = TensorRows(values)
-        if len(array.shape) != 2 or array.shape[1] != n_columns:
-            raise ValueError(
-                f"{name} has shape {tuple(array.shape)}, expected {n_columns} columns, as the atoms"
-            )
-        return array  # type: ignore[return-value]  # what coders read of an array
-    array = check_array(
-        values, dtype="numeric", ensure_all_finite=False, ensure_min_samples=0, input_name=name
-    )
-    if array.shape[1] != n_columns:
-        raise ValueError(f"{name} has {array.shape[1]} columns, expected {n_columns}, as the atoms have")
+    how: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 0}
+    array: Any = TensorRows(values) if is_tensor(values) else check_array(values, **how, input_name=name)
+    if len(array.shape) != 2 or array.shape[1] != n_columns:
+        raise ValueError(f"{name} has shape {array.shape}, expected {n_columns} columns, as the atoms have")
     return array
 
 
@@ -272,7 +261,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         self.dictionary.setflags(write=False)
         dtype = np.dtype(known[1].dtype if known else self.dictionary.dtype)
         config = self._config(self.dictionary.shape)
-        encoder = make_coder(self.dictionary, dtype, config, None, known[1] if known else None)
+        encoder = BatchCoder(self.dictionary, dtype, config, None, known[1] if known else None)
         self._prepared = self.dictionary, encoder
         return self
 
@@ -342,7 +331,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         single = dtype in (np.float32, np.float16)
         if again and again.reusable(config, np.dtype(np.float32 if single else np.float64)):
             return again
-        return make_coder(atoms, dtype, config, expected)
+        return BatchCoder(atoms, dtype, config, expected)
 
     @property
     def n_features_in_(self) -> int:

@@ -31,7 +31,7 @@ class SplitterRoutingMixin:
     """Metadata for the splitter (`groups`, say) may be given to `fit` when scikit-learn's routing is on."""
 
     cv: Any
-    keeps_path = True  # `PathDisplay` can draw what `fit` leaves
+    path_scores = "mean loss"  # what `PathDisplay` shows of `scores_`, with the other sign
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Say that `fit` hands metadata to the splitter."""
@@ -151,8 +151,7 @@ class Folds:
 
     def paired_t(self, mean: float, worse: Floats, better: Floats) -> float:
         """Mean of the differences of two models' losses over its standard error, from losses of rows."""
-        weights = self.test_weight[self.sampled_rows]
-        difference = worse - better
+        weights, difference = self.test_weight[self.sampled_rows], worse - better
         unit = np.ldexp(1.0, -np.frexp(np.abs(difference).max(initial=0.0))[1])  # of squares within range
         mean, difference = mean * unit, difference * unit
         centre = difference @ weights / weights.sum()

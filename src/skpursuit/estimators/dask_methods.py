@@ -26,12 +26,9 @@ def lazy_on_dask(method: Method) -> Method:
         if not dask_source.accepts(X):
             return method(self, X, *more, **options)
 
-        def of_chunk(chunk: Any) -> Any:
-            return method(self, chunk, *more, **options)
-
         # Some rows like those of X: the method says at once what is wrong with them, and the form it gives.
         is_frame = dask_source.is_frame(X)
         sample = X._meta_nonempty.ffill().bfill() if is_frame else np.zeros((2, *X.shape[1:]), X.dtype)
-        return dask_source.map_row_blocks(of_chunk, X, sample)
+        return dask_source.map_row_blocks(lambda chunk: method(self, chunk, *more, **options), X, sample)
 
     return chosen  # type: ignore[return-value]

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skpursuit.coding.batch_coder import RELATIVE_COST, CoderConfig, make_coder
+from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig
 from skpursuit.coding.dictionary_update import SufficientStatistics, initial_atoms
 from skpursuit.estimators.base import FLOAT_DTYPES, monitored
 from skpursuit.estimators.coder import SparseCodesMixin, code_sparsity
@@ -41,8 +41,8 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         Number of atoms; default the number of features.
     n_nonzero_coefs : int, optional
         Non-zeros of a code; default 10, or the number of atoms if that is less.
-    solver : {"omp", "cosamp"}, default="omp"
-        How signals are coded, see `PursuitCoder`.
+    solver, verbose
+        As in `PursuitCoder`.
     tol : float, optional
         Squared residual norm at which the code of a signal is good enough.
     max_iter : int, default=10
@@ -55,8 +55,6 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         Threads; default as many as BLAS would use. The atoms do not depend on it.
     random_state : int, RandomState instance or None, default=None
         For the first atoms and the order of the signals.
-    verbose : bool, int or "auto"
-        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
         Seconds after which `fit` and `partial_fit` take no further batch; signals left in `transform` get
         codes of zeros.
@@ -109,7 +107,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         y : ignored
         """
         X = self._checked(X)
-        return self._learn(X, self.max_iter, self._start(X), self.callback)
+        return self._learn(X, self._start(X))
 
     @monitored
     def partial_fit(self, X: Any, y: Any = None) -> DictionaryLearner:
@@ -146,7 +144,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
-        return make_coder(self.components_, X.dtype, self._config(k), len(X)).transform(X)
+        return BatchCoder(self.components_, X.dtype, self._config(k), len(X)).transform(X)
 
     def _atoms(self) -> np.ndarray:
         check_is_fitted(self)
@@ -178,17 +176,12 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         code_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
         return rng
 
-    def _learn(
-        self,
-        X: np.ndarray,
-        passes: int = 1,
-        rng: np.random.Generator | None = None,
-        callback: Callable[[int, int], object] | None = None,
-    ) -> DictionaryLearner:
-        """Learn from batches of signals in their order, or with `rng` in a new one for each pass.
+    def _learn(self, X: np.ndarray, rng: np.random.Generator | None = None) -> DictionaryLearner:
+        """Learn from batches of signals in their order, or for `fit` in passes with a new order by `rng`.
 
         Time may end it between batches and not inside of one: codes that are missing teach nothing.
         """
+        passes, callback = (1, None) if rng is None else (self.max_iter, self.callback)
         total, done, watch = passes * len(X), 0, current_monitor()
         for _ in range(passes):
             order = np.arange(len(X)) if rng is None else rng.permutation(len(X))

@@ -25,7 +25,7 @@ from skpursuit.estimators.base import CheckedSamples, LinearBase, match_columns,
 from skpursuit.estimators.classifier import PursuitClassifierCV
 from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
-from skpursuit.estimators.parameter_rules import check_parameters
+from skpursuit.estimators.parameter_rules import check_parameters, is_auto
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -57,18 +57,12 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         Folds for "cv"; default 5.
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
-    ridge : float, optional
-        Penalty of (ridge / 2) ||w||^2 beside the mean loss, of scaled features.
+    ridge, selector, verbose, time_limit
+        As in `PursuitRegressor`.
     scale : {"auto", "column", "none"}
         What divides features while they compete, as in `PursuitRegressorCV`.
-    selector : str or Selector
-        How the best columns are found; see `minimize`.
     random_state : int, RandomState, Generator or None
         Seed of the resamples.
-    verbose : bool, int or "auto"
-        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
-    time_limit : float, optional
-        Seconds after which `fit` ends with what it has.
 
     Attributes
     ----------
@@ -79,9 +73,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         Chosen features in order of entry, with "cv" as the chosen model has them, or by decreasing share.
     error_bound_ : float
         With resamples: bound on the expected number of features chosen by mistake; else NaN.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
+    n_features_in_, feature_names_in_
+        As in `PursuitRegressor`.
 
     Notes
     -----
@@ -148,14 +141,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             k = sparsity.for_pursuit(n, d, False, samples.weights)
         else:
             k = sparsity.clip_to_available("n_features_to_select", k, d)
-        config = FitConfig(
-            loss=loss.resolved(targets),
-            selector=self.selector,
-            n_nonzero_coefs=max(k, 1),
-            scale=self.scale,
-            ridge=self.ridge,
-            random_state=seed_of(self.random_state),
-        )
+        own = {"loss": loss.resolved(targets), "random_state": seed_of(self.random_state)}
+        config = FitConfig.from_estimator(self, n_nonzero_coefs=max(k, 1), **own)
         self.error_bound_ = float("nan")
         if self.n_resamples and k:
             self.scores_ = self._shares(config, samples, targets)
@@ -284,8 +271,3 @@ def _units(samples: CheckedSamples, targets: Floats) -> tuple[Indices, Floats]:
     if weights.min() == 1 and weights.max() <= MOST_EQUAL and np.array_equal(weights, np.rint(weights)):
         return np.repeat(order, weights[order].astype(np.intp)), np.ones(n)
     return order, weights
-
-
-def is_auto(value: object) -> bool:
-    """Whether a parameter is left to the estimator."""
-    return isinstance(value, str) and value == "auto"

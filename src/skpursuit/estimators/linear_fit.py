@@ -103,15 +103,13 @@ class FitConfig:
 
     def make_solver(self, k: int, total: float) -> Solver:
         """The solver object; `total` is the sum of the weights."""
-        solver = self.solver
-        if not isinstance(solver, Solver):
-            ridge = self.ridge
-            if ridge is None and self.loss.gives_probability:  # classes may be separable
-                ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
-            solver = self.config_solver_class.from_parameters(
-                n_nonzero_coefs=k, tol=self.tol, max_iter=self.max_iter, ridge=ridge or 0.0
-            )
-        return solver
+        if isinstance(self.solver, Solver):
+            return self.solver
+        ridge = self.ridge or 0.0
+        if self.ridge is None and self.loss.gives_probability:  # classes may be separable
+            ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
+        given = {"n_nonzero_coefs": k, "tol": self.tol, "max_iter": self.max_iter, "ridge": ridge}
+        return self.config_solver_class.from_parameters(**given)
 
 
 def fit_linear(config: FitConfig, base: Design, y: Floats, weights: Floats | None = None) -> LinearFit:
@@ -179,10 +177,8 @@ def standardized_run(
     loss, intercept = config.loss.resolved(y), config.fit_intercept
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), total)
-    fine, can_force = (
-        codes_of_run(base, y, loss, weights, solver, config.selector),
-        config.config_solver_class.supports_forced,
-    )
+    fine = codes_of_run(base, y, loss, weights, solver, config.selector)
+    can_force = config.config_solver_class.supports_forced
     data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
     solver = solver.with_forced(data.forced) if data.forced else solver
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)

@@ -39,6 +39,7 @@ from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 from skpursuit.solvers.matching_pursuit import OMP
 
+Limits = tuple[int, float | None]  # most columns, and the tolerance
 Paths = tuple[list[OMPPath], Floats, Any]  # the path of each target, and the means of X and y
 
 
@@ -60,22 +61,19 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
             return None
         return GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
 
-    def _paths(
-        self, base: Design, y: Floats, weights: Floats | None, limits: tuple[int, float | None], backend: str
-    ) -> Paths:
+    def _paths(self, base: Design, y: Floats, weights: Floats | None, limits: Limits, backend: str) -> Paths:
         """The paths on the rows with a weight above zero, standardised for them alone."""
         solver = OMP(limits[0] if limits[1] is None else base.shape[1], limits[1])
         fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
-        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine).weighted()
-        targets = data.y.reshape(len(data.y), -1)
-        return omp_paths(data.design, targets, *limits, backend, self.selector), data.centre, data.offset
+        data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine)
+        targets, design = data.y.reshape(len(data.y), -1), data.design
+        if data.weights is not None:
+            root = np.sqrt(data.weights)
+            targets, design = targets * root[:, None], design.with_view(design.view.compose(root=root))
+        return omp_paths(design, targets, *limits, backend, self.selector), data.centre, data.offset
 
     def _fit_all_rows(
-        self,
-        samples: CheckedSamples,
-        limits: tuple[int, float | None],
-        backend: str,
-        grams: GramLeastSquares | None,
+        self, samples: CheckedSamples, limits: Limits, backend: str, grams: GramLeastSquares | None
     ) -> None:
         base, y, weights, *_ = samples
         if grams is None:
@@ -92,8 +90,7 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         """Set the attributes of a fit from its paths and the means of X and y."""
         warn_if_premature(paths)
         coefs = dense_coefs(base, [path.fit(len(path)) for path in paths])
-        sizes = [len(path) for path in paths]
-        one = len(paths) == 1
+        sizes, one = [len(path) for path in paths], len(paths) == 1
         self.coef_ = coefs[0] if one else np.stack(coefs)
         self.n_iter_ = sizes[0] if one else sizes
         self.intercept_ = offset - self.coef_ @ centre if self.fit_intercept else 0.0
@@ -183,7 +180,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     ----------
     copy : bool
         Of no effect: X is never changed nor copied.
-    fit_intercept : bool
+    fit_intercept, verbose, selector
+        As in `OrthogonalMatchingPursuit`.
     max_iter : int, optional
         The largest number of coefficients tried. Default, and 0:
         ``min(n_features, max(5, n_features // 10))``.
@@ -191,10 +189,6 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         Default: 5 folds. It splits the samples with a weight above zero.
     n_jobs : int, optional
         Folds fitted at once, in threads.
-    verbose : bool, int or "auto"
-        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
-    selector : str or Selector
-        How the best atom is found; see `minimize`.
     time_limit : float, optional
         Seconds after which no more folds or coefficients are tried.
 
@@ -213,9 +207,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     path_scales_ : ndarray of shape (n_path_features,)
         Their standard deviations.
     n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
+    n_features_in_, feature_names_in_
+        As in `OrthogonalMatchingPursuit`.
 
     Examples
     --------
@@ -226,6 +219,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     10
     """
 
+    path_scores = "mean squared error"
     copy: bool = True
     fit_intercept: bool = True
     max_iter: int | None = None
@@ -250,9 +244,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples
         n, d = base.shape
-        most = sparsity.for_omp_cv(d)
-        if self.max_iter:
-            most = sparsity.clip_to_available("max_iter", self.max_iter, d)
+        given = self.max_iter
+        most = sparsity.clip_to_available("max_iter", given, d) if given else sparsity.for_omp_cv(d)
         splits = self._splits(y, kept, fit_params)
         folds, watch = Folds.of(splits, n, weights), current_monitor()
         watch.set_total(len(splits))
@@ -272,10 +265,11 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
                 watch.advance_by()
                 (path,), centre, offset = found
                 warn_if_premature([path])
-                fits = [
-                    path.fit(k, centre, np.ravel(offset)[0]) for k in range(min(1, len(path)), len(path) + 1)
-                ]
-                part = None if weights is None else weights[test]
+                sizes, part = (
+                    range(min(1, len(path)), len(path) + 1),
+                    None if weights is None else weights[test],
+                )
+                fits = [path.fit(k, centre, np.ravel(offset)[0]) for k in sizes]
                 squares = ((y[test] - z) ** 2 for z in predict_rows(inner, fits, test))
                 return np.array([np.average(each, weights=part) for each in squares])
 
@@ -300,7 +294,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         self.path_scales_ = base.columns(path.support).std(axis=1)
 
 
-def paths_of_grams(grams: GramLeastSquares, fold: int, limits: tuple[int, float | None]) -> Paths:
+def paths_of_grams(grams: GramLeastSquares, fold: int, limits: Limits) -> Paths:
     """The paths on the training rows of a fold from their Gram matrix."""
     centre, offset = grams.data.centre + grams.mean_x[fold], grams.data.offset + grams.mean_y[fold]
     energies = grams.folds.train[fold] @ (grams.data.y - grams.mean_y[fold]) ** 2

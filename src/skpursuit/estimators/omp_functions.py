@@ -22,7 +22,7 @@ from skpursuit.data.gram_columns import gram_matrix
 from skpursuit.data.view import View
 from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
 from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, OMPPath, omp_path
-from skpursuit.estimators.parameter_rules import check_values
+from skpursuit.estimators.parameter_rules import check_values, is_auto
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.blas import single_threaded_blas
@@ -105,7 +105,7 @@ def orthogonal_mp(
     way = choose_backend(design, expected_steps(design, y, k, tol), precompute, selector)
     targets = omp_paths(design, y, k, tol, way, selector)
     warn_if_premature(targets)
-    return _packed(targets, design.shape[1], return_path, return_n_iter)
+    return _packed(targets, design.shape[1], return_path, return_n_iter, np.float64)
 
 
 @single_threaded_blas()
@@ -127,22 +127,17 @@ def orthogonal_mp_gram(
     ----------
     Gram : array-like of shape (n_features, n_features)
     Xy : array-like of shape (n_features,) or (n_features, n_targets)
-    n_nonzero_coefs : int, optional
-        Default: a tenth of the features. More than there are features is clipped with a warning.
-    tol : float, optional
-        Largest squared norm of the residual; overrides `n_nonzero_coefs`.
+    n_nonzero_coefs, tol, return_path, return_n_iter
+        As in `orthogonal_mp`.
     norms_squared : array-like of shape (n_targets,), optional
         Squared norms of the targets; needed with `tol`.
     copy_Gram, copy_Xy : bool
         Of no effect: nothing is overwritten.
-    return_path, return_n_iter : bool
-        As in `orthogonal_mp`.
 
     Returns
     -------
-    coef : ndarray of shape (n_features,) or (n_features, n_targets), with a last axis of steps for a path
-    n_iters : int or list of int
-        Only with `return_n_iter`.
+    coef, n_iters
+        As of `orthogonal_mp`.
 
     Examples
     --------
@@ -174,12 +169,7 @@ def orthogonal_mp_gram(
 
 
 def omp_paths(
-    design: Design,
-    y: Floats,
-    k: int,
-    tol: float | None,
-    way: str,
-    selector: str | Selector = "auto",
+    design: Design, y: Floats, k: int, tol: float | None, way: str, selector: str | Selector
 ) -> list[OMPPath]:
     """The path of each column of y."""
     energies = np.sum(y * y, axis=0)
@@ -247,8 +237,7 @@ def choose_backend(design: Design, steps: int, precompute: bool | str, selector:
     n, d = design.shape
     if precompute is True:
         return "gram"
-    chosen = not isinstance(selector, str) or selector != "auto"
-    if chosen or design.cost()[0] < n * d or not design.has_codes or design.on_disk:
+    if not is_auto(selector) or design.cost()[0] < n * d or not design.has_codes or design.on_disk:
         return "loop"
     in_cache = n * d <= GATHERED_ENTRIES and design.in_memory
     one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
@@ -301,9 +290,7 @@ def warn_if_premature(targets: list[OMPPath]) -> None:
         warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
 
 
-def _packed(
-    targets: list[OMPPath], d: int, return_path: bool, return_n_iter: bool, dtype: Any = np.float64
-) -> Any:
+def _packed(targets: list[OMPPath], d: int, return_path: bool, return_n_iter: bool, dtype: Any) -> Any:
     """Coefficients (d, targets, steps) without axes of length 1: the steps of the shortest path, or one."""
     sizes = [len(path) for path in targets]
     coef = np.zeros((d, len(targets), min(sizes) if return_path else 1), dtype=dtype)

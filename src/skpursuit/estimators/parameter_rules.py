@@ -27,6 +27,12 @@ from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import SELECTORS, Selector
 from skpursuit.solvers import SOLVERS, Solver, solver_class, solver_names
 
+
+def is_auto(value: object) -> bool:
+    """Whether a parameter is left to the estimator."""
+    return isinstance(value, str) and value == "auto"
+
+
 CRITERIA = ("aic", "bic", "ebic")
 
 
@@ -120,7 +126,7 @@ def check_values(caller: str, own: Mapping[str, Any], **given: Any) -> None:
         from sklearn.metrics import get_scorer
 
         get_scorer(given["scoring"])  # its message names the parameter
-    if "loss" in given and not ("loss" in own and isinstance(given["loss"], str) and given["loss"] == "auto"):
+    if "loss" in given and not ("loss" in own and is_auto(given["loss"])):
         as_loss(given["loss"])
 
 
@@ -132,8 +138,7 @@ def _differ(value: Any, default: Any) -> bool:
 @cache
 def _parameters(kind: Any) -> dict[str, Any]:
     """The parameters of an estimator, which scikit-learn reads from its signature, and their defaults."""
-    known = inspect.signature(kind).parameters
-    return {name: known[name].default for name in kind._get_param_names()}
+    return {name: known.default for name, known in inspect.signature(kind).parameters.items()}
 
 
 Given = Mapping[str, Any]  # the parameters of an estimator

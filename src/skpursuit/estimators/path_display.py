@@ -106,7 +106,7 @@ class PathDisplay:
         audit, proof : Audit and Proof, optional
             Of this estimator.
         """
-        if not getattr(estimator, "keeps_path", False):
+        if getattr(estimator, "path_scores", None) is None:
             kinds = "PursuitRegressorCV, PursuitClassifierCV or OrthogonalMatchingPursuitCV"
             raise TypeError(f"a path needs {kinds}, got {estimator!r}")
         check_is_fitted(estimator, "coef_path_")
@@ -124,7 +124,7 @@ class PathDisplay:
             path = path[:, np.abs(path).max(axis=0).argmax(axis=0), np.arange(path.shape[2])]
         scoring, sign, name = known.get("scoring"), 1.0, "score"
         if scoring is None or criterion_of(known):
-            sign, name = -1.0, "mean loss" if scoring is None else scoring.upper()
+            sign, name = -1.0, estimator.path_scores if scoring is None else scoring.upper()
         elif isinstance(scoring, str):
             name = scoring.replace("_", " ")
         within = sizes[mean >= mean.max() - error[mean.argmax()]]

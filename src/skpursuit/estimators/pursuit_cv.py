@@ -49,7 +49,7 @@ from skpursuit.estimators.model_search.search import (
 )
 from skpursuit.estimators.model_search.solver_search import SolverSearch
 from skpursuit.estimators.model_search.squared_search import SquaredSearch
-from skpursuit.estimators.parameter_rules import PATH_SOLVERS, check_parameters, criterion_of
+from skpursuit.estimators.parameter_rules import PATH_SOLVERS, check_parameters, criterion_of, is_auto
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
@@ -126,7 +126,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples = self._validate(X, y, sample_weight)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the families of `model_search/` cannot compete
-        solvers = ["omp" if isinstance(one, str) and one == "auto" else one for one in given]
+        solvers = ["omp" if is_auto(one) else one for one in given]
         problems = self._subproblems(samples.y, random_state=seed_of(self.random_state), solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
@@ -156,7 +156,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         The folds of solvers by name are those of scikit-learn, which draws nothing.
         """
         find = partial(self._splits, labels, samples.kept, params, is_classifier(self))
-        if not (self._is_auto() and (self.cv is None or isinstance(self.cv, Integral))):
+        if not (is_auto(self.solver) and (self.cv is None or isinstance(self.cv, Integral))):
             return find()
         rows = len(labels) if samples.weights is None else effective_rows(samples.weights)
         number, repeats = self._default_folds(rows, labels)
@@ -191,15 +191,12 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         chance = permutation_p_value(scaled, weighted, arena.folds.sampled_rows)
         return chance <= max(NULL_P, NULL_P_ROWS / arena.folds.n_effective), chance
 
-    def _is_auto(self) -> bool:
-        return isinstance(self.solver, str) and self.solver == "auto"
-
     def _make_search(self, data: SearchData, solvers: list[str | Solver]) -> CandidateSearch:
         """Where the models compete: on Gram matrices by default, else by runs of the solvers."""
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
-        plain, vector = isinstance(self.selector, str) and self.selector == "auto", np.ndim(targets[0]) == 1
-        competes = self._is_auto() and plain and (config.loss.quadratic or config.loss.gives_probability)
+        plain, vector = is_auto(self.selector), np.ndim(targets[0]) == 1
+        competes = is_auto(self.solver) and plain and (config.loss.quadratic or config.loss.gives_probability)
         if competes and samples.X is None:
             warnings.warn(
                 'X is not a plain array in memory, so solver="auto" is "omp": other families of models need '

@@ -21,11 +21,12 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PursuitRegressorMixin(PursuitBase, RegressorMixin):
     """Reading targets, and predictions of a regressor: the mean that its loss gives to X w + b."""
 
-    loss: str | Loss
-    shared_support: bool
+    loss: str | Loss = "squared"
+    shared_support: bool = True
 
     def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
@@ -121,9 +122,6 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
     True
     """
 
-    loss: str | Loss = "squared"
-    shared_support: bool = True
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, BaseEstimator):
@@ -158,8 +156,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that evaluates each number on
         the folds. It is given the test rows of X and an estimator fitted to the others, and the weights of
         the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
-    fit_intercept : bool
-        Whether to fit an intercept, which is never penalised.
+    fit_intercept, verbose
+        As in `PursuitRegressor`.
     scale : {"auto", "column", "none"}
         What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
         dense X and divides a sparse X by one number, because rare words are not as good as common ones.
@@ -183,8 +181,6 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         ``solver="auto"``, which makes the products of all folds together, on one thread.
     random_state : int, RandomState, Generator or None
         Seed of the folds and of randomised selectors.
-    verbose : bool, int or "auto"
-        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
     time_limit : float, optional
         Seconds after which no more models are tried; the chosen one is still fitted on all samples.
 
@@ -204,21 +200,16 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         criterion one row, minus the criterion.
     path_sizes_ : ndarray of shape (n_path,)
         Their numbers of features, on all samples.
-    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
-    intercept_ : float or ndarray of shape (n_targets,)
-    support_ : ndarray of int, or list of them
-        Features of the chosen model in order of selection; a list when each target has its own.
     path_features_ : ndarray of int
         All features that occur on the path of the whole data.
     coef_path_ : ndarray of shape (n_path, n_path_features) or (n_path, n_targets, n_path_features)
         Their coefficients in each model of the path.
     path_scales_ : ndarray of shape (n_path_features,)
         Their standard deviations.
+    coef_, intercept_, support_, n_features_in_, feature_names_in_
+        As in `PursuitRegressor`, of the chosen model.
     n_iter_, status_, entries_read_, history_
         As in `PursuitRegressor`, of the run on all samples.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
 
     Notes
     -----
@@ -243,6 +234,3 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     >>> model.n_nonzero_coefs_, model.choice_["family"]
     (6, 'relaxed')
     """
-
-    loss: str | Loss = "squared"
-    shared_support: bool = True

@@ -27,36 +27,28 @@ class ShiftedLoss(Loss):
 
     @property
     def smoothness(self) -> float | None:  # type: ignore[override]
-        """That of the loss."""
         return self.loss.smoothness
 
     def value(self, y: Floats, z: Floats) -> Floats:
-        """Loss at z + shift."""
         return self.loss.value(y, z + self.shift)
 
     def residual(self, y: Floats, z: Floats) -> Floats:
-        """Slope at z + shift."""
         return self.loss.residual(y, z + self.shift)
 
     def curvature(self, y: Floats, z: Floats) -> Floats:
-        """Curvature at z + shift."""
         return self.loss.curvature(y, z + self.shift)
 
     def majorant(self, y: Floats, z: Floats) -> Floats | None:
-        """That of the loss at z + shift."""
         return self.loss.majorant(y, z + self.shift)
 
     @property
     def predicts_targets(self) -> bool:  # type: ignore[override]
-        """That of the loss."""
         return self.loss.predicts_targets
 
     def for_target(self, t: int) -> ShiftedLoss:
-        """The loss of one of several targets."""
         return ShiftedLoss(self.loss, self.shift[t])
 
     def check_targets(self, y: Any) -> Floats:
-        """As the loss does."""
         return self.loss.check_targets(y)
 
 

@@ -11,7 +11,7 @@ predictions of the loss are shifted (`shifted_loss.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,15 +44,6 @@ class StandardizedData:
     scale: Floats
     offset: Any
     forced: tuple[int, ...] = ()
-
-    def weighted(self) -> StandardizedData:
-        """The same for squared loss, with roots of the weights as factors of the rows of X and y."""
-        if self.weights is None:
-            return self
-        root = np.sqrt(self.weights)
-        design = self.design.with_view(self.design.view.compose(root=root))
-        y = self.y * (root if self.y.ndim == 1 else root[:, None])
-        return replace(self, design=design, y=y, weights=None)
 
     def to_original(self, state: State) -> tuple[Indices, Floats, Any]:
         """Columns of X in order of selection, their coefficients, and the intercept."""

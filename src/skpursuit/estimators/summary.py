@@ -67,9 +67,8 @@ class SummaryMixin:
             name += f" [{known['classes_'][t] if 'classes_' in known else t}]" * (len(coef) > 1)
             rows.append([name, f"{coef[t, j]:.4g}", f"{effects[t, j]:+.4g}"])
         width = max(len(row[0]) for row in rows)
-        lines = [
-            "  ".join([row[0].ljust(width), *(f"{c:>12}" for c in row[1 : len(titles)])]) for row in rows
-        ]
+        cells = [[row[0].ljust(width), *(f"{c:>12}" for c in row[1 : len(titles)])] for row in rows]
+        lines = ["  ".join(row) for row in cells]
         rest = [f"... and {len(used) - n_features} more"] * (len(used) > n_features)
         rule = "-" * len(lines[0])
         return "\n".join([*head, rule, lines[0], rule, *lines[1:], *rest])

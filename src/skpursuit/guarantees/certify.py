@@ -13,7 +13,7 @@ import heapq
 import time
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,8 @@ MAX_COLUMNS = 5000  # of X: d x d numbers are held
 FIRST_STEPS, STEPS = 150, 40  # of the relaxation, for the whole tree and for a case
 OPTIMAL = 1e-6  # relative gap of an objective that counts as the best
 INFORMATIVE = 1e-3  # share of the trivial gap that a bound must close to say anything
+#: Of one size: a bound, the best objective known and its columns, and a point to start relaxations from.
+Known = tuple[float, float, Indices, Floats]
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,32 +128,20 @@ def certify(
         live, f = _convex_part(problem)
         forced, place = np.flatnonzero(f.ridge + f.D == 0), {j: at for at, j in enumerate(live.tolist())}
         taken = np.array([place[j] for j in columns.tolist() if j in place], dtype=np.intp)
-        known = Known(f.objective(np.arange(len(live))), inf, taken, np.zeros(len(live)))
-        everything = known.bound
+        everything, u = f.objective(np.arange(len(live))), np.zeros_like(f.ridge)
         for k in range(1, len(columns) + 1):
             path_objective.append(f.objective(np.append(taken[:k], forced)))
-            share = inf if time_limit is None else time_limit * k / len(columns)
-            known = Known(everything, path_objective[-1], taken[:k], known.u)
-            known = _search(f, k, known, max_nodes, begun + share)
-            found.append(known)
-    bound, objective = (np.array(part) for part in list(zip(*found))[:2])
-    left, trivial = objective - bound, objective - everything
-    gap, open_share = (
-        np.divide(left, whole, out=np.zeros_like(left), where=whole > 0) for whole in (objective, trivial)
-    )
+            end = begun + (inf if time_limit is None else time_limit * k / len(columns))
+            found.append(_search(f, k, (everything, path_objective[-1], taken[:k], u), max_nodes, end))
+            u = found[-1][3]
+    bounds, objectives, supports, _ = zip(*found)
+    bound, objective = np.array(bounds), np.array(objectives)
+    trivial: Floats = np.stack([objective, objective - everything])
+    gap, open_share = np.divide(objective - bound, trivial, out=np.zeros_like(trivial), where=trivial > 0)
     little = np.where(open_share > 1.0 - INFORMATIVE, "uninformative", "bounded")
     status = np.where(gap <= OPTIMAL, "optimal", little).tolist()
-    support = [live[one.support] for one in found]
+    support = [live[columns] for columns in supports]
     return Proof(bound, objective, np.array(path_objective), support, gap, 1.0 - open_share, status)
-
-
-class Known(NamedTuple):
-    """Of one size: a bound, the best objective and its columns, and a point to start relaxations from."""
-
-    bound: float
-    objective: float
-    support: Indices
-    u: Floats
 
 
 def _search(f: ConvexPart, k: int, known: Known, max_nodes: int, end: float) -> Known:
@@ -161,35 +151,34 @@ def _search(f: ConvexPart, k: int, known: Known, max_nodes: int, end: float) -> 
     # Bound, number, columns in the model, columns that may be, and where the relaxation of the parent ended.
     cases = [(trivial, 0, forced, ~forced, root)]
     while cases and count < max_nodes and time.perf_counter() < end:
-        if cases[0][0] >= upper * (1.0 - OPTIMAL / 2):
+        goal = upper * (1.0 - OPTIMAL / 2)
+        if cases[0][0] >= goal:
             break
         bound, _, inside, free, u = heapq.heappop(cases)
-        left, count, found, model = k - int(inside.sum() - forced.sum()), count + 1, None, inside | free
-        if left == 0:
-            model = inside
-        elif free.sum() > left:
-            steps, goal = FIRST_STEPS if count == 1 else STEPS, upper * (1.0 - OPTIMAL / 2)
-            found = relax(f, left, inside, free, u, goal, steps)
-            bound, root = max(bound, found.bound), found.u if count == 1 else root
+        left, count = k - int(inside.sum() - forced.sum()), count + 1
+        model, whole = inside | free if left else inside, not 0 < left < free.sum()
+        if not whole:
+            steps = FIRST_STEPS if count == 1 else STEPS
+            relaxed, u, shares, gains = relax(f, left, inside, free, u, goal, steps)
+            bound, root = max(bound, relaxed), u if count == 1 else root
             model = inside.copy()
-            model[np.lexsort((-found.gains, -found.shares, ~free))[:left]] = True
+            model[np.lexsort((-gains, -shares, ~free))[:left]] = True
         value = f.objective(np.flatnonzero(model))
         if value < upper:
             upper, support = value, np.flatnonzero(model & ~forced)
-        if found is None or bound >= upper * (1.0 - OPTIMAL / 2):
-            closed = min(closed, value if found is None else bound)
+        if whole or bound >= upper * (1.0 - OPTIMAL / 2):
+            closed = min(closed, value if whole else bound)
             continue
         # A column that takes part, or does not, raises the bound by what it takes off less, or more.
-        gains, u = found.gains, found.u
         last, following = np.sort(gains[free])[::-1][left - 1 : left + 1]
-        out = free & (found.bound + last - gains > upper)
-        sure = free & (found.bound + gains - following > upper)
+        out = free & (relaxed + last - gains > upper)
+        sure = free & (relaxed + gains - following > upper)
         inside, free = inside | sure, free & ~out & ~sure
-        undecided = found.shares * (1.0 - found.shares) * np.abs(u) + 1e-12 * gains
+        undecided = shares * (1.0 - shares) * np.abs(u) + 1e-12 * gains
         one = np.arange(len(u)) == np.argmax(np.where(free, undecided, -inf))
         heapq.heappush(cases, (bound, 2 * count, inside | (one & free), free & ~one, u))
         heapq.heappush(cases, (bound, 2 * count + 1, inside, free & ~one, u))
-    return Known(max(trivial, min([upper, closed, *(case[0] for case in cases)])), upper, support, root)
+    return max(trivial, min([upper, closed, *(case[0] for case in cases)])), upper, support, root
 
 
 def _convex_part(problem: Problem) -> tuple[Indices, ConvexPart]:

@@ -13,8 +13,7 @@ and the best u is the minimum of the relaxation, towards which accelerated proxi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
-from typing import NamedTuple
+from math import inf, sqrt
 
 import numpy as np
 from scipy.special import entr
@@ -79,23 +78,15 @@ def largest_diagonal(G: Floats) -> Floats:
     return max(0.0, least * (1.0 - SAFETY) - 64 * len(G) * EPS * most) / scale**2
 
 
-class Relaxed(NamedTuple):
-    """A bound, the point and the shares it was found at, and what each column takes off."""
-
-    bound: float
-    u: Floats
-    shares: Floats
-    gains: Floats
-
-
 def relax(
     f: ConvexPart, k: int, inside: np.ndarray, free: np.ndarray, u: Floats, goal: float, steps: int
-) -> Relaxed:
+) -> tuple[float, Floats, Floats, Floats]:
     """The best bound on the way from u to the minimum, for k of the free columns beside those inside.
 
-    The way ends early when the bound reaches the goal or is as good as it gets.
+    Returns the bound, the point and the shares it was found at, and what each column takes off. The way ends
+    early when the bound reaches the goal or is as good as it gets.
     """
-    r, before, ahead, momentum, best = f.ridge + f.D, u, u, 1.0, None
+    r, before, ahead, momentum, best = f.ridge + f.D, u, u, 1.0, (-inf, u, u, u)
     for step in range(steps):
         point = ahead - (f.A @ f.slopes(ahead) - f.D * ahead) / f.lipschitz
         z = shares(point, r / f.lipschitz, k, inside, free)
@@ -104,15 +95,14 @@ def relax(
             constant, g = f.bound_parts(u)
             gains = np.divide(0.5 * g * g, r, out=np.zeros_like(g), where=r > 0)
             bound = constant - float(gains[inside].sum()) - float(np.sort(gains[free])[-k:].sum())
-            best = Relaxed(bound, u, z, gains) if best is None or bound > best.bound else best
+            best = (bound, u, z, gains) if bound > best[0] else best
             paid = float(np.divide(0.5 * r * u * u, z, out=np.zeros_like(z), where=z > 0).sum())
             value = f.samples.value(u @ f.A) - 0.5 * float(f.D @ (u * u)) + paid
-            if best.bound >= goal or value - best.bound <= CLOSE * value:
+            if best[0] >= goal or value - best[0] <= CLOSE * value:
                 break
         momentum = 1.0 if (ahead - u) @ (u - before) > 0 else momentum  # a restart
         faster = 0.5 * (1.0 + sqrt(1.0 + 4.0 * momentum * momentum))
         ahead, before, momentum = u + (momentum - 1.0) / faster * (u - before), u, faster
-    assert best is not None
     return best
 
 

@@ -13,8 +13,8 @@ import runpy
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import wraps
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,7 @@ Replaced = list[tuple[Any, str, Any]]  # (module, name, scikit-learn's own)
 _replaced: Replaced = []  # empty where scikit-learn is as it was
 
 
-class Patch:
-    """What `patch_sklearn` returns: as a context manager it takes the patch back at the end."""
-
-    def __enter__(self) -> Patch:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        unpatch_sklearn()
-
-
-def patch_sklearn() -> Patch:
+def patch_sklearn() -> ExitStack:
     """Let scikit-learn pursue with this library, until `unpatch_sklearn`.
 
     Replaced are OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, orthogonal_mp, orthogonal_mp_gram
@@ -49,8 +37,8 @@ def patch_sklearn() -> Patch:
 
     Returns
     -------
-    Patch
-        A context manager, for a patch of a few lines: ``with patch_sklearn(): ...``
+    ExitStack
+        A context manager that takes the patch back: ``with patch_sklearn(): ...``
 
     Examples
     --------
@@ -60,8 +48,10 @@ def patch_sklearn() -> Patch:
     >>> OrthogonalMatchingPursuit.__module__
     'skpursuit.estimators.omp'
     """
+    patch = ExitStack()
+    patch.callback(unpatch_sklearn)
     if _replaced:
-        return Patch()
+        return patch
     linear, coding = sklearn.linear_model, sklearn.decomposition
     ours: dict[Any, Any] = {
         linear.OrthogonalMatchingPursuit: omp.OrthogonalMatchingPursuit,
@@ -77,7 +67,7 @@ def patch_sklearn() -> Patch:
                 _replaced.append((module, name, theirs))
                 setattr(module, name, ours[theirs])
     LOG.info("scikit-learn's orthogonal matching pursuit is run by skpursuit (unpatch_sklearn takes it back)")
-    return Patch()
+    return patch
 
 
 def unpatch_sklearn() -> None:

@@ -15,43 +15,17 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from skpursuit.kernels.batch_types import AHEAD, GAIN, LANES, OMP, TILE, VECTORS
-from skpursuit.kernels.llvm import emit_load, reduce_lanes
+from skpursuit.kernels.llvm import I32, I64, constant, emit_load, emit_store, reduce_lanes, splat, unpacked
 
 PART = 4  # vectors of a tile that are done at a time for rows ahead
 
-I64, I32, I16 = ir.IntType(64), ir.IntType(32), ir.IntType(16)
+I16 = ir.IntType(16)
 SINGLE, WHOLE = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(I32, LANES)
 FUSED = ("contract",)
 
 
-def _data(context, builder, signature, args):
-    """Pointers of the arrays among the arguments, members of tuples, and other arguments as they are."""
-    out = []
-    for kind, value in zip(signature, args):
-        if isinstance(kind, types.BaseTuple):
-            out.append(_data(context, builder, kind.types, cgutils.unpack_tuple(builder, value)))
-        elif isinstance(kind, types.Array):
-            out.append(context.make_array(kind)(context, builder, value).data)
-        else:
-            out.append(value)
-    return out
-
-
-def _store(b, value, base, at):
-    b.store(value, b.bitcast(b.gep(base, [at]), value.type.as_pointer()), align=4)
-
-
-def _splat(b, one):
-    lane = b.insert_element(ir.Constant(SINGLE, ir.Undefined), one, I32(0))
-    return b.shuffle_vector(lane, lane, ir.Constant(WHOLE, [0] * LANES))
-
-
-def _all(value):
-    return ir.Constant(SINGLE, [value] * LANES)
-
-
 def _absolute(b, v):
-    return b.bitcast(b.and_(b.bitcast(v, WHOLE), ir.Constant(WHOLE, [0x7FFFFFFF] * LANES)), SINGLE)
+    return b.bitcast(b.and_(b.bitcast(v, WHOLE), constant(WHOLE, 0x7FFFFFFF)), SINGLE)
 
 
 def _larger(b, x, y):
@@ -70,7 +44,7 @@ def _offsets(b, base, count=VECTORS):
 def _ratio(b, c, den, slack):
     """Numerator and denominator of the score of GAIN."""
     top = b.fadd(_absolute(b, c), slack[0])
-    return b.fmul(top, top), _larger(b, b.fsub(den, slack[1]), _all(1e-30))
+    return b.fmul(top, top), _larger(b, b.fsub(den, slack[1]), constant(SINGLE, 1e-30))
 
 
 def _peak(b, c, den, slack, mode):
@@ -95,13 +69,13 @@ def find_peaks(_context, c, den, peaks, slack, tiles, mode):
     kind = mode.literal_value
 
     def codegen(context, b, signature, args):
-        c, den, peaks, slack, tiles, _ = _data(context, b, signature.args, args)
-        slack = [_splat(b, x) for x in slack]
+        c, den, peaks, slack, tiles, _ = unpacked(context, b, signature.args, args)
+        slack = [splat(b, x) for x in slack]
         with cgutils.for_range(b, tiles) as loop:
             places = _offsets(b, b.mul(loop.index, I64(TILE)))
             v = [emit_load(b, c, p, SINGLE) for p in places]
             w = [emit_load(b, den, p, SINGLE) for p in places] if kind == GAIN else None
-            _store(b, _peak(b, v, w, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
+            emit_store(b, _peak(b, v, w, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
         return context.get_dummy_value()
 
     return types.void(c, den, peaks, slack, tiles, mode), codegen
@@ -117,7 +91,7 @@ def _subtract(b, sources, factors, rows, steps, count):
         step = b.mul(i, I64(TILE))
         p = [emit_load(b, rows, at, SINGLE) for at in _offsets(b, step, count)]
         for factor, totals in zip(factors, sums):
-            one = _splat(b, b.load(b.gep(factor, [step])))
+            one = splat(b, b.load(b.gep(factor, [step])))
             for total, v in zip(totals, p):
                 b.store(_less(b, b.load(total), one, v), total)
     return [[b.load(total) for total in totals] for totals in sums]
@@ -134,10 +108,10 @@ def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
     kind = mode.literal_value
 
     def codegen(context, b, signature, args):
-        source, P, c, den, peaks, sizes, numbers, _ = _data(context, b, signature.args, args)
+        source, P, c, den, peaks, sizes, numbers, _ = unpacked(context, b, signature.args, args)
         begin, apart, first, t, room, place, tiles = sizes
         source, own = b.gep(source, [begin]), b.gep(P, [place])
-        inverse, alpha, *slack = [_splat(b, x) for x in numbers]
+        inverse, alpha, *slack = [splat(b, x) for x in numbers]
         with cgutils.for_range(b, tiles) as loop:
             base = b.mul(loop.index, I64(TILE))
             rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
@@ -146,13 +120,13 @@ def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
             new, left = [], []
             for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
                 p = b.fmul(total, inverse)
-                _store(b, p, rows, at)
+                emit_store(b, p, rows, at)
                 new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
-                _store(b, new[-1], c, column)
+                emit_store(b, new[-1], c, column)
                 if kind == GAIN:
                     left.append(_less(b, emit_load(b, den, column, SINGLE), p, p))
-                    _store(b, left[-1], den, column)
-            _store(b, _peak(b, new, left, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
+                    emit_store(b, left[-1], den, column)
+            emit_store(b, _peak(b, new, left, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
         return context.get_dummy_value()
 
     return types.void(source, rows, c, den, peaks, sizes, numbers, mode), codegen
@@ -168,16 +142,16 @@ def locate(_context, c, den, peaks, slack, tiles, margins, mode):
     kind = mode.literal_value
 
     def codegen(context, b, signature, args):
-        c, den, peaks, slack, tiles, margins, _ = _data(context, b, signature.args, args)
-        slack = [_splat(b, x) for x in slack]
-        most = cgutils.alloca_once_value(b, _all(0.0))
+        c, den, peaks, slack, tiles, margins, _ = unpacked(context, b, signature.args, args)
+        slack = [splat(b, x) for x in slack]
+        most = cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
         with cgutils.for_range(b, tiles) as loop:
             peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
             b.store(_larger(b, peak, b.load(most)), most)
         top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, x, y))
         low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
         above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
-        low = _splat(b, low)
+        low = splat(b, low)
         count, where = cgutils.alloca_once_value(b, I64(0)), cgutils.alloca_once_value(b, I64(0))
         with cgutils.for_range(b, tiles) as loop:
             hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
@@ -213,7 +187,7 @@ def orthogonalise(_context, gram, picks, rows, out, sizes):
     """
 
     def codegen(context, b, signature, args):
-        gram, picks, P, out, (width, room, t, slot, slots, tiles) = _data(context, b, signature.args, args)
+        gram, picks, P, out, (width, room, t, slot, slots, tiles) = unpacked(context, b, signature.args, args)
         sources, own = [], []
         for r in range(AHEAD):
             j = b.load(b.gep(picks, [I64(r)]))
@@ -228,7 +202,7 @@ def orthogonalise(_context, gram, picks, rows, out, sizes):
                 sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
                 for r, totals in enumerate(sums):
                     for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
-                        _store(b, total, out, at)
+                        emit_store(b, total, out, at)
         return context.get_dummy_value()
 
     return types.void(gram, picks, rows, out, sizes), codegen

@@ -12,7 +12,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skpursuit.kernels.llvm import emit_load, emit_prefetch, reduce_lanes
+from skpursuit.kernels.llvm import (
+    I32,
+    I64,
+    constant,
+    emit_load,
+    emit_prefetch,
+    emit_store,
+    reduce_lanes,
+    splat,
+    unpacked,
+)
 
 PANEL_COLUMNS = 16  # columns whose codes lie together
 QUAD_ROWS = 4  # rows whose codes of one column lie together
@@ -23,36 +33,9 @@ MAX_CODE = 127.0  # codes are within -127 ... 127
 SECOND_BYTE_SCALE = 256.0  # of a second byte, in a unit of the first: a power of two, so that nothing rounds
 PREFETCH_BYTES = 512  # bytes of a row that are asked for ahead
 
-I64, I32 = ir.IntType(64), ir.IntType(32)
 F32_VECTOR, I32_VECTOR = ir.VectorType(ir.FloatType(), PANEL_COLUMNS), ir.VectorType(I32, PANEL_COLUMNS)
 F64_VECTOR = ir.VectorType(ir.DoubleType(), PANEL_COLUMNS)
 FAST = ("contract",)
-
-
-def _data(context, builder, kinds, values):
-    """The arguments one after the other, those in tuples too, with pointers to the data of arrays."""
-    out = []
-    for kind, value in zip(kinds, values):
-        if isinstance(kind, types.BaseTuple):
-            out += _data(context, builder, kind.types, cgutils.unpack_tuple(builder, value, len(kind.types)))
-        else:
-            array = isinstance(kind, types.Array)
-            out.append(context.make_array(kind)(context, builder, value).data if array else value)
-    return out
-
-
-def _all(vector, value):
-    return ir.Constant(vector, [value] * vector.count)
-
-
-def _splat(builder, one, width=PANEL_COLUMNS):
-    """A vector of one number."""
-    lane = builder.insert_element(ir.Constant(ir.VectorType(one.type, width), ir.Undefined), one, I32(0))
-    return builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(I32, width), [0] * width))
-
-
-def _store(builder, value, base, at):
-    builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
 
 
 def _like(builder, v, kind):
@@ -65,11 +48,11 @@ def _rounded(builder, t):
 
     Comparisons are written so that LLVM takes min and max instructions for them.
     """
-    high, low = _all(F32_VECTOR, MAX_CODE), _all(F32_VECTOR, -MAX_CODE)
+    high, low = constant(F32_VECTOR, MAX_CODE), constant(F32_VECTOR, -MAX_CODE)
     inside = builder.select(builder.fcmp_ordered("<", t, high), t, high)
     inside = builder.select(builder.fcmp_ordered(">", inside, low), inside, low)
-    shifted = builder.fadd(inside, _all(F32_VECTOR, ROUND_SHIFT))
-    return shifted, builder.fsub(shifted, _all(F32_VECTOR, ROUND_SHIFT))
+    shifted = builder.fadd(inside, constant(F32_VECTOR, ROUND_SHIFT))
+    return shifted, builder.fsub(shifted, constant(F32_VECTOR, ROUND_SHIFT))
 
 
 def _encoded(builder, entries, centre, factor, fine):
@@ -82,8 +65,8 @@ def _encoded(builder, entries, centre, factor, fine):
     left = builder.fsub(t, code)
     if not fine:
         return [shifted], [left, code]
-    second, rest = _rounded(builder, builder.fmul(left, _all(F32_VECTOR, SECOND_BYTE_SCALE)))
-    rest = builder.fsub(left, builder.fmul(rest, _all(F32_VECTOR, 1.0 / SECOND_BYTE_SCALE)))
+    second, rest = _rounded(builder, builder.fmul(left, constant(F32_VECTOR, SECOND_BYTE_SCALE)))
+    rest = builder.fsub(left, builder.fmul(rest, constant(F32_VECTOR, 1.0 / SECOND_BYTE_SCALE)))
     return [shifted, second], [left, code, rest]
 
 
@@ -114,9 +97,8 @@ def encode_row_quad(_context, rows, count, out, columns, places):
     """
 
     def codegen(context, builder, signature, args):
-        (
-            x, at, stride, left, count, _, frame, factor, _, work, codes, fine, column, apart, place, step,
-        ) = _data(context, builder, signature.args, args)  # fmt: skip
+        given, count, data, (column, apart), (place, step) = unpacked(context, builder, signature.args, args)
+        (x, at, stride, left), (_, frame, factor, _, work, codes, fine) = given, data
         planes = _planes(codes, fine, out)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         last = builder.sub(left, I64(1))
@@ -140,15 +122,15 @@ def encode_row_quad(_context, rows, count, out, columns, places):
                 shifted, terms = _encoded(builder, emit_load(builder, row, j, own), c, f, len(planes) > 1)
                 sums = [_add_square(builder, total, term) for total, term in zip(sums, terms)]
                 for p, one in enumerate(shifted):
-                    bits = builder.shl(builder.bitcast(one, I32_VECTOR), _all(I32_VECTOR, 8 * k))
+                    bits = builder.shl(builder.bitcast(one, I32_VECTOR), constant(I32_VECTOR, 8 * k))
                     words[p] = bits if words[p] is None else builder.add(words[p], bits)
             for to, total in zip(places, sums):
-                _store(builder, total, work, to)
+                emit_store(builder, total, work, to)
             panel = builder.mul(builder.udiv(j, I64(PANEL_COLUMNS)), step)
             for plane, word in zip(planes, words):
                 # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.
-                word = builder.sub(word, _all(I32_VECTOR, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
-                _store(builder, word, plane, builder.add(place, panel))
+                word = builder.sub(word, constant(I32_VECTOR, (0x4B400000 + 0x40000000) & 0xFFFFFFFF))
+                emit_store(builder, word, plane, builder.add(place, panel))
         return context.get_dummy_value()
 
     return types.void(rows, types.intp, out, columns, places), codegen
@@ -164,25 +146,23 @@ def encode_column_quad(_context, lines, count, out, columns, places):
     """
 
     def codegen(context, builder, signature, args):
-        x, at, stride, count, _, frame, factor, _, work, codes, fine, column, apart, place, ahead = _data(
-            context, builder, signature.args, args
-        )
-        planes = _planes(codes, fine, out)
+        given, count, data, (column, apart), (place, ahead) = unpacked(context, builder, signature.args, args)
+        (x, at, stride), (_, frame, factor, _, work, codes, fine) = given, data
+        planes, bytes_ = _planes(codes, fine, out), ir.VectorType(ir.IntType(8), PANEL_COLUMNS)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
-        bytes_ = ir.VectorType(ir.IntType(8), PANEL_COLUMNS)
         lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD_ROWS)]
         columns = [builder.add(column, I64(k)) for k in range(QUAD_ROWS)]
         frames = [
-            _like(builder, _splat(builder, builder.load(builder.gep(frame, [col]))), own) for col in columns
+            _like(builder, splat(builder, builder.load(builder.gep(frame, [col]))), own) for col in columns
         ]
-        factors = [_splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
+        factors = [splat(builder, builder.load(builder.gep(factor, [col]))) for col in columns]
         sums = [
             [cgutils.alloca_once(builder, F32_VECTOR) for _ in range(QUAD_ROWS)]
             for _ in range(1 + len(planes))
         ]
         for four in sums:
             for held in four:
-                builder.store(_all(F32_VECTOR, 0.0), held)
+                builder.store(constant(F32_VECTOR, 0.0), held)
         quarter = ir.VectorType(I32, 4)
         with cgutils.for_range_slice(builder, I64(0), count, I64(PANEL_COLUMNS)) as (i, _):
             words = [[] for _ in planes]
@@ -199,7 +179,7 @@ def encode_column_quad(_context, lines, count, out, columns, places):
             first = builder.add(place, builder.mul(i, I64(PANEL_COLUMNS)))
             for plane, four in zip(planes, words):
                 for k, quad in enumerate(_transposed(builder, four, quarter)):
-                    _store(builder, quad, plane, builder.add(first, I64(k * QUAD_BYTES)))
+                    emit_store(builder, quad, plane, builder.add(first, I64(k * QUAD_BYTES)))
         for part, four in enumerate(sums):
             for k, held in enumerate(four):
                 to = builder.add(columns[k], builder.mul(apart, I64(part)))
@@ -225,7 +205,7 @@ def min_max(_context, x, at, count, span, column):
     """Smallest and largest of `count` entries, a multiple of 16, from x[at], to span[:, column]."""
 
     def codegen(context, builder, signature, args):
-        x, at, count, span, column = _data(context, builder, signature.args, args)
+        x, at, count, span, column = unpacked(context, builder, signature.args, args)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         line = builder.gep(x, [at])
         first = emit_load(builder, line, I64(0), own)
@@ -266,7 +246,7 @@ def _vnni(builder, codes, words, totals):
     """Add four products of bytes to each 32-bit sum by one instruction of AVX-512."""
     wide = ir.VectorType(ir.IntType(8), QUAD_BYTES)
     for at, word in zip(codes, words):
-        left, right = emit_load(builder, at, I64(0), wide), builder.bitcast(_splat(builder, word), wide)
+        left, right = emit_load(builder, at, I64(0), wide), builder.bitcast(splat(builder, word), wide)
         totals = [_called(builder, "llvm.x86.avx512.vpdpbusd.512", I32_VECTOR, totals[0], left, right)]
     return totals
 
@@ -274,13 +254,13 @@ def _vnni(builder, codes, words, totals):
 def _avx2(builder, codes, words, totals):
     """Add products of two quads in 16 bits, which the cut leaves room for, and then to 32-bit sums."""
     half, short = ir.VectorType(ir.IntType(8), QUAD_BYTES // 2), ir.VectorType(ir.IntType(16), PANEL_COLUMNS)
-    right = [builder.bitcast(_splat(builder, word, PANEL_COLUMNS // 2), half) for word in words]
+    right = [builder.bitcast(splat(builder, word, PANEL_COLUMNS // 2), half) for word in words]
     out = []
     for part, total in enumerate(totals):
         left = [emit_load(builder, at, I64(part * QUAD_BYTES // 2), half) for at in codes]
         pairs = [_called(builder, "llvm.x86.avx2.pmadd.ub.sw", short, *both) for both in zip(left, right)]
         both = builder.add(*pairs)
-        more = _called(builder, "llvm.x86.avx2.pmadd.wd", total.type, both, _all(short, 1))
+        more = _called(builder, "llvm.x86.avx2.pmadd.wd", total.type, both, constant(short, 1))
         out.append(builder.add(total, more))
     return out
 
@@ -290,9 +270,9 @@ def _portable(builder, codes, words, totals):
     for at, word in zip(codes, words):
         left = emit_load(builder, at, I64(0), I32_VECTOR)
         for k in range(QUAD_ROWS):
-            code = builder.and_(builder.lshr(left, _all(I32_VECTOR, 8 * k)), _all(I32_VECTOR, 255))
+            code = builder.and_(builder.lshr(left, constant(I32_VECTOR, 8 * k)), constant(I32_VECTOR, 255))
             factor = builder.ashr(builder.shl(word, I32(24 - 8 * k)), I32(24))
-            totals = [builder.add(totals[0], builder.mul(code, _splat(builder, factor)))]
+            totals = [builder.add(totals[0], builder.mul(code, splat(builder, factor)))]
     return totals
 
 
@@ -319,10 +299,9 @@ def multiply_panel(_context, form, codes, words, vectors, scales, sums):
     """
 
     def codegen(context, builder, signature, args):
-        (
-            _, codes, start, ahead, step, words, first, stride, quads, offsets, units, unit, scales, column,
-            sums, place,
-        ) = _data(context, builder, signature.args, args)  # fmt: skip
+        _, *given = unpacked(context, builder, signature.args, args)
+        (codes, start, ahead, step), (words, first, stride, quads), *given = given
+        (offsets, units, unit), (scales, column), (sums, place) = given
         add, parts, together = INNER_LOOPS[form.name]
         kind = ir.VectorType(I32, PANEL_COLUMNS // parts)
         vectors = range(VECTORS_PER_CALL[form.name])
@@ -331,7 +310,7 @@ def multiply_panel(_context, form, codes, words, vectors, scales, sums):
         for k, places in enumerate(held):
             offset = builder.load(builder.gep(offsets, [builder.add(unit, I64(k))]))
             for at in places:
-                builder.store(_splat(builder, offset, kind.count), at)
+                builder.store(splat(builder, offset, kind.count), at)
         base = builder.gep(codes, [start])
         with cgutils.for_range_slice(builder, I64(0), quads, I64(together)) as (i, _):
             some = [builder.add(i, I64(a)) for a in range(together)]
@@ -344,13 +323,15 @@ def multiply_panel(_context, form, codes, words, vectors, scales, sums):
                     builder.store(total, at)
         single = ir.VectorType(ir.FloatType(), kind.count)
         for k, places in enumerate(held):
-            size = _splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
+            size = splat(builder, builder.load(builder.gep(units, [builder.add(unit, I64(k))])), kind.count)
             for part, at in enumerate(places):
                 lane = I64(part * kind.count)
                 factor = builder.fmul(emit_load(builder, scales, builder.add(column, lane), single), size)
                 new = builder.fmul(builder.sitofp(builder.load(at), single), factor, flags=FAST)
                 to = builder.add(builder.add(place, I64(k * PANEL_COLUMNS)), lane)
-                _store(builder, builder.fadd(emit_load(builder, sums, to, single), new, flags=FAST), sums, to)
+                emit_store(
+                    builder, builder.fadd(emit_load(builder, sums, to, single), new, flags=FAST), sums, to
+                )
         return context.get_dummy_value()
 
     return types.void(form, codes, words, vectors, scales, sums), codegen

@@ -9,6 +9,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+I64, I32 = ir.IntType(64), ir.IntType(32)
+
 
 @intrinsic
 def prefetch(_context, x, at):
@@ -24,23 +26,50 @@ def prefetch(_context, x, at):
 
 def emit_prefetch(builder, place):
     """Ask for the cache line of an address."""
-    byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
-    shape = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+    byte = ir.IntType(8).as_pointer()
+    shape = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
     ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(ask, [builder.bitcast(place, byte), i32(0), i32(2), i32(1)])
+    builder.call(ask, [builder.bitcast(place, byte), I32(0), I32(2), I32(1)])
+
+
+def unpacked(context, builder, kinds, values):
+    """Pointers to the data of arrays among arguments, members of tuples as lists, and the rest as it is."""
+    out = []
+    for kind, value in zip(kinds, values):
+        if isinstance(kind, types.BaseTuple):
+            out.append(unpacked(context, builder, kind.types, cgutils.unpack_tuple(builder, value)))
+        else:
+            array = isinstance(kind, types.Array)
+            out.append(context.make_array(kind)(context, builder, value).data if array else value)
+    return out
+
+
+def constant(vector, value):
+    """A vector of one number that is known now."""
+    return ir.Constant(vector, [value] * vector.count)
+
+
+def splat(builder, one, width=16):
+    """A vector of one number."""
+    lane = builder.insert_element(ir.Constant(ir.VectorType(one.type, width), ir.Undefined), one, I32(0))
+    return builder.shuffle_vector(lane, lane, constant(ir.VectorType(I32, width), 0))
+
+
+def emit_store(builder, value, base, at):
+    """Unaligned store of a vector at base + at elements."""
+    builder.store(value, builder.bitcast(builder.gep(base, [at]), value.type.as_pointer()), align=1)
 
 
 def emit_load(builder, base, offset, vector):
     """Unaligned load of a vector at base + offset elements."""
-    at = builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
-    return builder.load(at, align=1)
+    return builder.load(builder.bitcast(builder.gep(base, [offset]), vector.as_pointer()), align=1)
 
 
 def reduce_lanes(builder, v, combine):
     """The lanes of a vector made one, half with half."""
     while v.type.count > 1:
         half = v.type.count // 2
-        kind = ir.VectorType(ir.IntType(32), half)
+        kind = ir.VectorType(I32, half)
         parts = [ir.Constant(kind, list(range(k, k + half))) for k in (0, half)]
         v = combine(*(builder.shuffle_vector(v, v, part) for part in parts))
-    return builder.extract_element(v, ir.IntType(32)(0))
+    return builder.extract_element(v, I32(0))

@@ -77,8 +77,10 @@ class FoldLeastSquares(ABC):
 
     def _residuals(self, support: Indices, coef: Floats, rows: slice) -> Floats:
         """Targets less predictions of some rows, (rows, F, m)."""
-        used, table = dense_coef(support, coef)
-        predicted = self._times(rows, used, table).reshape(-1, *self.mean_y.shape)
+        used, places = np.unique(support, return_inverse=True)
+        table = np.zeros((len(used), *self.mean_y.shape))  # of the columns that occur in a fold
+        np.add.at(table, (places.reshape(support.shape), np.arange(len(coef))[:, None]), coef)
+        predicted = self._times(rows, used, table.reshape(len(used), -1)).reshape(-1, *self.mean_y.shape)
         predicted += self.intercepts(support, coef)
         return self.data.y[rows, None, :] - predicted
 
@@ -90,7 +92,8 @@ class FoldLeastSquares(ABC):
 
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         """The scaled columns `used` of some rows times a table."""
-        return self.data.predict(rows, used, table)
+        data, table = self.data, table / self.data.scale[used, None]
+        return np.asarray(data.X[rows][:, used] @ table) - data.centre[used] @ table
 
     @abstractmethod
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
@@ -120,17 +123,6 @@ def column_blocks(lines: int, d: int) -> Iterator[slice]:
     """
     width = max(1, BLOCK_ENTRIES // lines)
     return (slice(start, start + width) for start in range(0, d, width))
-
-
-def dense_coef(support: Indices, coef: Floats) -> tuple[Indices, Floats]:
-    """Columns that occur in a fold, and their coefficients as a table (len(columns), F * m)."""
-    used = np.unique(support)
-    n_folds, _, targets = coef.shape
-    table = np.zeros((len(used), n_folds, targets))
-    places = np.searchsorted(used, support)
-    for f in range(n_folds):
-        np.add.at(table[:, f], places[f], coef[f])
-    return used, table.reshape(len(used), -1)
 
 
 class GramLeastSquares(FoldLeastSquares):

@@ -94,11 +94,6 @@ class ScaledData(NamedTuple):
         intercept = intercept - self.centre[columns] @ coef
         return LinearFit(columns, *((coef[:, 0], intercept[0]) if vector else (coef, intercept)))
 
-    def predict(self, rows: slice, used: Indices, table: Floats) -> Floats:
-        """The scaled columns `used` of some rows times a table of shape (len(used), models)."""
-        table = table / self.scale[used, None]
-        return np.asarray(self.X[rows][:, used] @ table) - self.centre[used] @ table
-
 
 def size_schedule(most: int, single: int, growth: float) -> list[int]:
     """1, 2, ..., `single`, then larger by a factor."""
@@ -249,10 +244,7 @@ def best_candidate(candidates: Iterable[Candidate]) -> Candidate:
 def search_ridges(
     paths: Callable[[float], list[Candidate]], start: float, down: Iterable[float], up: Iterable[float]
 ) -> Iterator[list[Candidate]]:
-    """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones.
-
-    `paths` makes the path of a ridge.
-    """
+    """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones."""
     best = paths(start)
     yield best
     lowest = best_candidate(best).compared_loss
@@ -309,16 +301,8 @@ def choose_candidate(paths: list[list[Candidate]], selection: str) -> tuple[Cand
     best = best_candidate([one for one in candidates if one.family == "mean"] or candidates)
     others = [one for path in paths if best not in path for one in path]
     other = best_candidate(others or [one for one in candidates if one is not best] or [best])
-    if selection == "one_se":
-        best = _one_standard_error(candidates, best)
+    if selection == "one_se":  # the fewest features among those within a standard error of the best
+        fewer = [one for one in candidates if one.n_features < best.n_features]
+        fewer.sort(key=lambda one: (one.n_features, one.compared_loss))
+        best = next((one for one in fewer if best.t_statistic_against(one) <= ONE_SE), best)
     return best, best.t_statistic_against(other) if other is not best else 0.0
-
-
-def _one_standard_error(candidates: list[Candidate], best: Candidate) -> Candidate:
-    """The candidate with the fewest features among those within a standard error of the best."""
-    for one in sorted(candidates, key=lambda one: (one.n_features, one.compared_loss)):
-        if one.n_features >= best.n_features:
-            break
-        if best.t_statistic_against(one) <= ONE_SE:
-            return one
-    return best

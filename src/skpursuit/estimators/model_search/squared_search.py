@@ -135,7 +135,9 @@ class SquaredSearch(CandidateSearch):
         if family == "greedy":
             sizes = size_schedule(self.max_size, ONE_BY_ONE, SIZE_RATIO)
             return greedy_path(folds, ridge, sizes, normalised=not issparse(folds.data.X))
-        models = swap_path(folds, ridge, max_swap_size(self.folds.n_effective, folds.shape[1], self.max_size))
+        d, rows = folds.shape[1], self.folds.n_effective
+        most = max(5, min(MAX_SWAP_SIZE, int(0.8 * rows / np.log(max(d, 3)))))
+        models = swap_path(folds, ridge, min(self.max_size, most, max(1, d - 1)))
         if family == "swap":
             return models
         return ((size, refit_without_ridge(folds, model)) for size, model in models)
@@ -281,12 +283,6 @@ def refit_without_ridge(folds: FoldLeastSquares, model: FoldCoefs) -> FoldCoefs:
     support = model[0]
     matrix = add_to_diagonal(folds.support_grams(support), folds.weight, LEAST_RIDGE * folds.weight[:, None])
     return support, np.linalg.solve(matrix, folds.xy[np.arange(len(support))[:, None], support])
-
-
-def max_swap_size(rows: float, d: int, most: int) -> int:
-    """The largest size at which exchanges are tried."""
-    bound = int(0.8 * rows / np.log(max(d, 3)))
-    return min(most, max(5, min(MAX_SWAP_SIZE, bound)), max(1, d - 1))
 
 
 def swap_path(folds: FoldLeastSquares, ridge: float, most: int) -> Models:
