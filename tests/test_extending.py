@@ -65,7 +65,13 @@ def test_messages_about_unknown_names_offer_them(options):
 
 
 def test_the_command_line_lists_them(tmp_path):
-    np.savez(tmp_path / "t.npz", X=X, y=Y)
+    np.savetxt(
+        tmp_path / "t.csv",
+        np.column_stack([X, Y]),
+        delimiter=",",
+        header=",".join("abcdefghijkly"),
+        comments="",
+    )
     told = CliRunner().invoke(main, ["info"]).output
     for kind, kinds, name in (
         ("loss", "losses", "quantile"),
@@ -73,7 +79,9 @@ def test_the_command_line_lists_them(tmp_path):
         ("selector", "selectors", "lucb"),
     ):
         assert re.search(rf"{kinds} .*\b{name}\b", told)
-        done = CliRunner().invoke(main, ["fit", str(tmp_path / "t.npz"), "--solver=omp", f"--{kind}=none"])
+        done = CliRunner().invoke(
+            main, ["fit", str(tmp_path / "t.csv"), "--target=y", "--solver=omp", f"--{kind}=none"]
+        )
         assert re.search(rf"--{kind} 'none' is not known; use one of .*\b{name}\b", done.output)
 
 

@@ -21,6 +21,9 @@ from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegresso
 from skpursuit.guarantees.audit import audit as audit
 from skpursuit.guarantees.certify import Proof as Proof
 from skpursuit.guarantees.certify import certify as certify
+from skpursuit.interop.patch import patch_sklearn as patch_sklearn
+from skpursuit.interop.patch import unpatch_sklearn as unpatch_sklearn
+from skpursuit.kernels.batch_types import SparseCodes as SparseCodes
 from skpursuit.loop.checkpoint import Checkpoint as Checkpoint
 from skpursuit.loop.run import minimize as minimize
 from skpursuit.problem.constraint_sets import L1Ball as L1Ball
