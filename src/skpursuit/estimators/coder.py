@@ -303,7 +303,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
                 if each.ndim != 1 or not whole or not (np.isfinite(each) & (each >= least)).all():
                     kind = "a float" if name == "tol" else "an int"
                     raise ValueError(f"{name} must be {kind} of at least {least}, or one for each signal")
-        check_parameters(self, dictionary="no_validation", **own)
+        check_parameters(self, dictionary="no_validation", memory_limit="no_validation", **own)
+        as_bytes("memory_limit", self.memory_limit, 1)
         if self.positive and self.score == "gain":
             raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
         if self.solver == "cosamp" and (self.positive or self.score == "gain"):
