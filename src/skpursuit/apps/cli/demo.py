@@ -41,14 +41,14 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
     from skpursuit.apps.studies.methods import make_selector
     from skpursuit.apps.studies.synthetic import Measurement, measure, toy
 
-    solver, runs = OMP(n_nonzero_coefs=k), dict[str, Measurement]()
+    place, solver, runs = (n, d, k, seed, 3.0, ""), OMP(n_nonzero_coefs=k), dict[str, Measurement]()
     with threadpool_limits(1):
         for name in DEMO_SELECTORS * TIMING_REPEATS:
             if name not in runs or runs[name].row["seconds"] <= MAX_REPEAT_SECONDS:
                 current_monitor().set_message("fitting with {}", name)
                 selector = make_selector(name, budget=REJECT_BUDGET if name == "reject" else 0.2)
                 atoms = runs["exact"].atoms if "exact" in runs else None
-                found = measure((n, d, k, seed, 3.0, ""), solver, selector, atoms)
+                found = measure(place, solver, selector, atoms)
                 runs[name] = min(runs.get(name, found), found, key=lambda one: one.row["seconds"])
     return [
         {
@@ -56,7 +56,7 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
             "ratio": runs["exact"].row["seconds"] / max(run.row["seconds"], 1e-9),
             **{column: run.row[column] for column in ("seconds", "share_read", "f_measure")},
             "same_atoms": round(run.row["same_atoms"] * len(runs["exact"].atoms)),
-            "rho_min": audit(*toy((n, d, k, seed))[:2], run.result).rho_min,
+            "rho_min": audit(*toy(place)[:2], run.result).rho_min,
             "certificate": run.certificate,
         }
         for name, run in runs.items()
