@@ -139,8 +139,9 @@ SLOW = {"npy": lambda folder, X: save(folder / "x", X), "parquet": one_row_group
 @pytest.mark.parametrize("kind", SLOW)
 def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader, kind):
     X, y = problem(4100, 400, order="F")
-    (tmp_path / kind).mkdir()
-    first = as_design(SLOW[kind](tmp_path / kind, X[:1100]), memory_limit="16MB")
+    for name in (kind, "first"):
+        (tmp_path / name).mkdir()
+    first = as_design(SLOW[kind](tmp_path / "first", X[:1100]), memory_limit="16MB")
     minimize(first, y[:1100], OMP(n_nonzero_coefs=2), "certified")  # no compiler is interrupted
     path = SLOW[kind](tmp_path / kind, X)
     design = as_design(path, memory_limit="16MB", codes=tmp_path / "codes", check=False)
