@@ -54,7 +54,7 @@ def test_the_last_scores_are_those_of_the_answer(selector):
     X, r = problem()
     course = race(trace, selector, X, r, seed=1)
     again = ask(selector, X, r, seed=1)
-    assert course.answer.indices.tolist() == again.indices.tolist() == [course.scores[-1].argmax()]
+    assert course.answer.columns.tolist() == again.indices.tolist() == [course.scores[-1].argmax()]
     np.testing.assert_allclose(course.scores[-1, again.indices], np.abs(again.estimates), rtol=1e-12)
     assert np.isinf(course.dropped_at).all()
 
@@ -116,7 +116,7 @@ def test_the_worked_example_is_drawn_beside_the_others_and_its_record_ends_in_it
     X, r = problem(600)
     lucb = replace(load_selector(f"{LUCB}:LUCB"), budget=50.0)
     course = race(trace, lucb, X, r, seed=1)
-    assert course.answer.indices.tolist() == [np.nanargmax(course.scores[-1])]
+    assert course.answer.columns.tolist() == [np.nanargmax(course.scores[-1])]
     assert course.rows[-1] * 24 <= course.answer.entries_read + 24
     assert len(course.rounds) > 0
     figure = plot_race(X, r, ["halving", lucb])

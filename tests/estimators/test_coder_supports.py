@@ -125,7 +125,7 @@ def test_supports_equal_plain_pursuit(name, rule, memory_limit):
 
 
 @pytest.mark.parametrize("memory_limit", [2**30, 1], ids=["gram", "lockstep"])
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "gain"])  # which takes no ridge
 def test_ridge_and_tol(rule, memory_limit):
     """Weights solve the penalised equations of their support; coding stops at the first one within tol."""
     atoms, signals = gaussian(np.random.default_rng(1), 40)

@@ -40,10 +40,10 @@ def test_nothing_is_certified_where_nothing_may_be_chosen(name):
         everyone = np.arange(design.shape[1])
         for k in (1, 3):
             answer = as_selector(name).select(design, Query(rng.standard_normal(20), k, exclude=everyone))
-            assert (len(answer.indices), answer.certificate) == (0, "none")
+            assert (len(answer.columns), answer.certificate) == (0, "none")
     zero = as_design(np.zeros((20, 6)))
     answer = as_selector(name).select(zero, Query(rng.standard_normal(20), 2))
-    assert answer.indices.tolist() == [0, 1]
+    assert answer.columns.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name not in BLIND])

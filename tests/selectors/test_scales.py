@@ -36,7 +36,7 @@ def products(X, r, centre=None):
 def is_right(answer, g, reach, n):
     """Whether no column beats the answer by more than the rounding of a float64 product of that column."""
     assert answer.certificate == "exact"
-    best = abs(g[int(answer.indices[0])])
+    best = abs(g[int(answer.columns[0])])
     return all(best + 4 * n * EPS * max(reach) >= abs(other) for other in g)
 
 
@@ -116,4 +116,4 @@ def test_equal_columns_tie_however_their_means_were_rounded():
         y = X[:, 0] - X[:, 0].mean() + 1e-3 * rng.standard_normal(n)
         base = as_design(np.asfortranarray(X) if seed % 2 else X)
         answer = Exact().select(data.view(base, base.survey().means), Query(y - y.mean()))
-        assert answer.indices.tolist() == [0]
+        assert answer.columns.tolist() == [0]

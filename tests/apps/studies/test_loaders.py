@@ -113,9 +113,12 @@ def test_other_damage(tmp_path):
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(DataError, match="save it again with -v7"):
         load_text(path)
-    (tmp_path / "x.arff").write_text("@relation r\n@attribute w real\n@data\n1\n")
-    with pytest.raises(DataError, match="no attribute holds the classes"):
-        load_text(tmp_path / "x.arff")
+    np.savez(tmp_path / "x.npz", data=[1], indices=[4], indptr=[0, 1], shape=(1, 2), y=[1])
+    with pytest.raises(DataError, match="not a whole collection"):
+        load_text(tmp_path / "x.npz")
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04 cut off")
+    with pytest.raises(DataError, match="not a whole collection"):
+        load_text(tmp_path / "x.npz")
     (tmp_path / "x.doc").write_text("x")
     with pytest.raises(DataError, match="not a known format"):
         load_text(tmp_path / "x.doc")

@@ -163,7 +163,7 @@ def test_accumulated_rows_are_exact_and_read_only_rows_that_matter():
     design = as_design(X)
     answer = RowExact().select(design, Query(r, 5))
     assert answer.certificate == "exact"
-    assert answer.indices.tolist() == np.argsort(-np.abs(X.T @ r))[:5].tolist()
+    assert answer.columns.tolist() == np.argsort(-np.abs(X.T @ r))[:5].tolist()
     assert answer.entries_read == 10 * 50
 
 

@@ -7,6 +7,8 @@ methods run, and say nothing about real text or music.
 from __future__ import annotations
 
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +51,7 @@ def find_text(folder: str | Path, least: int = 1) -> list[TextCollection]:
 
 
 def load_text(path: str | Path, least: int = 1) -> TextCollection:
-    """Load one collection: CLUTO or Matlab ``.mat``, ``.arff``, ``.svm`` (svmlight) or ``.npz``.
+    """Load one collection: CLUTO or Matlab ``.mat``, ``.svm`` (svmlight) or ``.npz``.
 
     At ``least`` so many documents must have words in them.
     """
@@ -121,28 +123,31 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
     raise DataError(path, "there are no class labels beside it", remedy)
 
 
-def _read_columns(path: Path) -> tuple[csr_array, np.ndarray]:
-    name = None if path.suffix.lower() in (".npz", ".arff") else "svmlight"
-    columns = read_columns(path, ReadOptions(format=name))
-    texts = [name for name, column in columns.raw.items() if column.is_text]
-    named = [name for name in columns.all_names if name.lower() in ("class", "classid", "@@class@@")]
-    target = "y" if columns.has_target else next(reversed(named or texts), None)
-    if target is None:
-        raise DataError(path, "no attribute holds the classes", "call it 'class', in an .npz file y")
-    classes = columns.column(target)
-    if classes.values.null_count:
-        raise DataError(path, f"class {target!r} is missing in some rows", "remove such rows")
-    if columns.matrix is not None:
-        X = columns.matrix[:, [j for j, name in enumerate(columns.names) if name != target]]
-    else:
-        others = [column for name, column in columns.raw.items() if name not in (target, *texts)]
-        X = csr_array(np.reshape([column.numbers()[0] for column in others], (len(others), len(classes))).T)
-    return X, np.array(classes.to_pylist())
+def _read_npz(path: Path) -> tuple[csr_array, np.ndarray]:
+    """Counts in CSR form (data, indices, indptr, shape) and labels y."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            data, indices, indptr, shape, labels = (
+                stored[name] for name in ("data", "indices", "indptr", "shape", "y")
+            )
+        X = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
+        X.check_format(full_check=True)
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        remedy = f"store data, indices, indptr, shape and y with numpy.savez ({error})"
+        raise DataError(path, "this is not a whole collection", remedy) from None
+    return X, np.ravel(labels)
+
+
+def _read_svmlight(path: Path) -> tuple[csr_array, np.ndarray]:
+    columns = read_columns(path, ReadOptions(format="svmlight"))
+    assert columns.matrix is not None
+    return columns.matrix, np.array(columns.column("y").to_pylist())
 
 
 _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {
     ".mat": _read_mat,
-    **dict.fromkeys((".npz", ".svm", ".svmlight", ".libsvm", ".arff"), _read_columns),
+    ".npz": _read_npz,
+    **dict.fromkeys((".svm", ".svmlight", ".libsvm"), _read_svmlight),
 }
 
 
