@@ -76,16 +76,13 @@ def test_the_only_column_that_contains_the_word_is_the_target(tmp_path):
         read_table(path, EncodingOptions("House price (€)", {"ft": "drop"}))
 
 
-def test_wrong_columns(tmp_path):
+def test_a_column_that_is_not_there_and_no_target(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("price,size\n1,2\n")
-    with pytest.raises(TableError, match="there is no column 'prise'; did you mean 'price'"):
-        read_table(path, EncodingOptions(target="prise"))
     with pytest.raises(TableError, match="not said which column is the target"):
         read_table(path)
-    for kind in ("drop", "category"):
-        with pytest.raises(TableError, match="there is no column 'nope'; the columns are 'price', 'size'"):
-            read_table(path, EncodingOptions("price", {"nope": kind}))
+    with pytest.raises(TableError, match="there is no column 'nope'; the columns are 'price', 'size'"):
+        read_table(path, EncodingOptions("price", {"nope": "category"}))
 
 
 def test_parquet_of_bytes_that_are_no_text(tmp_path):
