@@ -338,7 +338,7 @@ def coder(rng, table):
     n, d = table.X.shape
     k = 1 if rng.random() < 0.4 else draw_k(rng, table)
     solver = "omp" if rng.random() < 0.8 else "cosamp"
-    noise = rng.standard_normal((2, n)) * max(1e-300, np.abs(table.y).max(initial=0.0))
+    noise = rng.standard_normal((2, n)) * max(1e-90, np.abs(table.y).max(initial=0.0))
     signals = np.vstack([table.y[None], noise, np.zeros(n)])
     table.notes["call"] = f"PursuitCoder(X.T, {k}, {solver!r}).transform(signals), X {table.X.shape}"
     codes = sk.PursuitCoder(np.ascontiguousarray(table.X.T), k, solver, n_jobs=1).transform(signals).toarray()

@@ -29,7 +29,7 @@ def frank_wolfe(rng, table):
         gap_tol=float(norm(ref.b) ** 2) * 1e-6 if rng.random() < 0.3 and norm(ref.b) < 1e100 else None,
         lazy=bool(rng.random() < 0.2),
     )
-    selector = draw_selector(rng, quadratic=loss == "squared")[1]
+    selector = draw_selector(rng, quadratic=loss == "squared", entries=table.source != "operator")[1]
     result = minimize(table, solver, selector, loss)
     reach = radius * np.abs(ref.X).max(initial=0)
     wrong = common(ref, result, None, False, reach)

@@ -85,7 +85,7 @@ def drawn_loss(rng, table):
 
 def solved(rng, table, solver, loss="squared", reach=0.0, exact=0.7):
     """A run with a selector that is drawn: the selector, the result, a reference, and what is wrong."""
-    _, selector, proven = draw_selector(rng, loss == "squared", exact)
+    _, selector, proven = draw_selector(rng, loss == "squared", exact, table.source != "operator")
     result, ref = minimize(table, solver, selector, loss), Reference(table, loss)
     k = getattr(solver, "n_nonzero_coefs", None)
     return selector, result, ref, common(ref, result, k, proven, reach)
@@ -316,7 +316,7 @@ def stochastic(rng, table):
         solver = sk.StoIHT(k, max_iter=int(rng.choice([1, 5, 20])), batch_size=batch, step_size=step)
     else:
         solver = sk.StoGradMP(k, max_iter=5, batch_size=batch)
-    selector = draw_selector(rng)[1]
+    selector = draw_selector(rng, entries=table.source != "operator")[1]
     if rng.random() < 0.8:
         selector = "exact"
     if "gram" in str(selector).lower():

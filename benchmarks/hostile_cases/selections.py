@@ -45,10 +45,11 @@ HEURISTIC = {
 }
 
 
-def draw_selector(rng, quadratic=True, exact=0.7):
-    """A selector and whether its answers must be proven."""
+def draw_selector(rng, quadratic=True, exact=0.7, entries=True):
+    """A selector and whether its answers must be proven; `entries` says whether X has single ones."""
     names = EXACT if rng.random() < exact else HEURISTIC
-    name = str(rng.choice([n for n in names if quadratic or not n.startswith("gram")]))
+    taken = [n for n in names if (quadratic or not n.startswith("gram")) and (entries or n != "reject")]
+    name = str(rng.choice(taken))
     return name, names[name](), names is EXACT
 
 
@@ -81,7 +82,9 @@ def select(rng, table):
     score = "group" if several else str(rng.choice(["absolute", "signed"]))
     k = int(rng.integers(1, min(d, 8) + 1)) if rng.random() < 0.9 else d
     off = np.flatnonzero(rng.random(d) < rng.choice([0.0, 0.3, 1.0], p=[0.6, 0.35, 0.05]))
-    name, selector, proven = draw_selector(rng, quadratic=False, exact=0.6)
+    name, selector, proven = draw_selector(
+        rng, quadratic=False, exact=0.6, entries=table.source != "operator"
+    )
     selector = as_selector(selector)
     ask = {"absolute": Absolute(), "signed": Signed(), "group": GroupNorm()}[score]
     ordered = bool(rng.random() < 0.6)
