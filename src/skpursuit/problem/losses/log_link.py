@@ -1,4 +1,8 @@
-"""Losses whose predictions are logarithms of the expected target: Poisson, Gamma, and those between them."""
+"""Losses whose predictions are logarithms of the expected target: Poisson, Gamma, and those between them.
+
+Values and residuals are differences of nearly equal numbers where exp(z) is close to y. There they are
+computed from the logarithm of their ratio, so that a good fit keeps its digits.
+"""
 
 from __future__ import annotations
 
