@@ -2,8 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from skpursuit import OMP, FrankWolfe, Gram, L1Ball, MatchingPursuit, as_design, datasets, minimize
+from skpursuit import (
+    OMP,
+    FrankWolfe,
+    Gram,
+    L1Ball,
+    MatchingPursuit,
+    PursuitRegressor,
+    as_design,
+    datasets,
+    minimize,
+)
 from skpursuit.data.gram_columns import GRAM_SHARE
 from skpursuit.selectors.gram import GramGradient
 
@@ -68,6 +79,22 @@ def test_the_error_bound_holds_and_answers_are_exact_on_views(seed):
             minimize(design, y, OMP(n_nonzero_coefs=10), selector="gram").support.tolist()
             == exact.support.tolist()
         )
+
+
+@pytest.mark.parametrize("seed", [132, 192, 1092])
+def test_float32_columns_that_are_rounded_near_zero(seed):
+    """Entries below the normal range of float32, divided by the norms of their columns."""
+    rng = np.random.default_rng(seed)
+    rng.choice(4)
+    X = np.ldexp(rng.standard_normal((7, 36)), rng.integers(-140, 141, 36)).astype(np.float32)
+    y = rng.standard_normal(7)
+    found = [
+        PursuitRegressor(n_nonzero_coefs=6, selector=name, scale="column")
+        .fit(csr_array(X), y)
+        .support_.tolist()
+        for name in ("gram", "exact")
+    ]
+    assert found[0] == found[1]
 
 
 def test_float32_columns_of_very_different_sizes():

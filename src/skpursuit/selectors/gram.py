@@ -134,6 +134,12 @@ class GramGradient:
         self.last: tuple[State | None, KnownGradient | None] = None, None
 
     @cached_property
+    def underflow(self) -> Floats | float:
+        """What products of the float32 columns with one of norm 1 lose, beyond what `rounding_unit` tells."""
+        lost = self.design.rounding(np.full(self.design.shape[0], self.design.shape[0] ** -0.5))
+        return 0.0 if lost is None else lost
+
+    @cached_property
     def xty(self) -> Floats:
         """X^T y."""
         return self.design.product(self.y)
@@ -164,8 +170,10 @@ class GramGradient:
             nothing = np.zeros((len(sizes), *at.coef.shape[1:]))
             xtz = self._add_gram_columns(nothing, at.support, at.coef, query.score)
             roundings = len(at.support) + (self.roundings or 0.0)
-        unit = self.design.rounding_unit + EPS * (roundings + 8)
-        error = outer_error_bound(4 * unit, sizes, self.size_of_y + reach)
+        unit, total = self.design.rounding_unit + EPS * (roundings + 8), self.size_of_y + reach
+        error = outer_error_bound(4 * unit, sizes, total)
+        if self.design.dtype == np.float32:
+            error = error + total * self.underflow
         if xtz.ndim == 2:
             error = np.repeat(error[:, None], xtz.shape[1], axis=1)
         memory = {"xtz": xtz, "roundings": np.array(roundings), "reach": np.array(reach)}
