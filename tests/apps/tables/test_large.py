@@ -186,3 +186,11 @@ def test_a_workbook_whose_cells_are_repeated_more_often_than_memory_holds(tmp_pa
         archive.writestr("content.xml", f"<table:table>{row}</table:table-row></table:table>")
     with pytest.raises(TableError, match="GB"):
         read_columns(tmp_path / "t.ods")
+
+
+def test_a_sheet_that_is_not_closed(tmp_path):
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", "<office:spreadsheet><table:table><table:table-row>")
+    with pytest.raises(TableError, match=r"t\.ods"):
+        read_columns(tmp_path / "t.ods")

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from xml.parsers import expat
 
 import numpy as np
 import pyarrow
@@ -168,6 +169,8 @@ def _sheet(path: Path, options: ReadOptions) -> list[list[Cell]]:
         raise TableProblem("no calamine") from None
     options.check_room(CELL * _sheet_cells(path))
     try:
+        if path.suffix.lower() == ".ods":  # calamine reads a table that is not closed for ever
+            expat.ParserCreate().Parse(zipfile.ZipFile(path).read("content.xml"), True)
         book = python_calamine.CalamineWorkbook.from_path(str(path))
         names = book.sheet_names
         sheet = options.sheet or names[0]
