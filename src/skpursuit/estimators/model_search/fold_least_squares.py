@@ -242,9 +242,8 @@ class ColumnLeastSquares(FoldLeastSquares):
         missing = sorted(set(atoms.tolist()) - self._cache.keys())
         room = min(self._room, self.shape[1]) - len(self._cache) - len(missing)
         if missing and room < 0:  # each fold its own column
-            found = np.asarray((self.folds.train * self._lines(atoms)) @ self.X)
-            found -= self.mean_x[np.arange(len(atoms)), atoms, None] * self.sum_x
-            return found
+            centred = self._lines(atoms) - self.mean_x[np.arange(len(atoms)), atoms, None]
+            return np.asarray((self.folds.train * centred) @ self.X)
         if missing and scores is not None and room >= PREFETCH_COLUMNS:  # with those likely to come next
             best = scores.max(axis=0)
             best[[*missing, *self._cache]] = -1.0

@@ -136,7 +136,7 @@ class SquaredSearch(CandidateSearch):
             sizes = size_schedule(self.max_size, ONE_BY_ONE, SIZE_RATIO)
             return greedy_path(folds, ridge, sizes, normalised=not issparse(folds.data.X))
         d, rows = folds.shape[1], self.folds.n_effective
-        most = max(5, min(MAX_SWAP_SIZE, int(0.8 * rows / np.log(max(d, 3)))))
+        most = max(3, min(MAX_SWAP_SIZE, int(0.8 * rows / np.log(max(d, 3)))))
         models = swap_path(folds, ridge, min(self.max_size, most, max(1, d - 1)))
         if family == "swap":
             return models
@@ -194,7 +194,12 @@ def boosting_path(folds: FoldLeastSquares, most: int) -> Models:
 
 def row_norms(g: Floats) -> Floats:
     """Norms over the targets."""
-    return np.abs(g[:, :, 0]) if g.shape[2] == 1 else np.sqrt((g**2).sum(axis=2))
+    return np.abs(g[:, :, 0]) if g.shape[2] == 1 else np.sqrt(squared_norms(g))
+
+
+def squared_norms(g: Floats) -> Floats:
+    """Their squares."""
+    return g[:, :, 0] ** 2 if g.shape[2] == 1 else (g**2).sum(axis=2)
 
 
 def padded_support(coef: Floats) -> Indices:
@@ -224,9 +229,9 @@ def greedy_path(
     score = np.empty_like(folds.squares)
     for size in sizes:
         for some in column_blocks(*score.shape):
-            score[:, some] = row_norms(g[:, some])
+            score[:, some] = squared_norms(g[:, some])
             if normalised and size <= ONE_BY_ONE:
-                score[:, some] /= left.norms(some)
+                score[:, some] /= left.at_least_floor(some)
         score[lines, support] = -1.0
         new = np.array([top_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
@@ -256,8 +261,8 @@ class _ResidualNorms:
         self.floor = MIN_RESIDUAL_SHARE * folds.squares
         self.rows: list[Floats] = []
 
-    def norms(self, some: slice) -> Floats:
-        return np.sqrt(np.maximum(self.squares[:, some], self.floor[:, some]))
+    def at_least_floor(self, some: slice) -> Floats:
+        return np.maximum(self.squares[:, some], self.floor[:, some])
 
     def take(self, atoms: Indices) -> None:
         lines = np.arange(len(atoms))
@@ -272,7 +277,7 @@ class _ResidualNorms:
             for earlier, entry in zip(self.rows, own):
                 part -= earlier[:, some] * entry[:, None]
             part /= pivot
-            most = self.norms(some)  # of a column, what is left of it: rounding may say more
+            most = np.sqrt(self.at_least_floor(some))  # what is left of a column: rounding may say more
             np.clip(part, -most, most, out=part)
             self.squares[:, some] -= part**2
         self.rows.append(row)
@@ -313,7 +318,7 @@ class _SwapSearch:
         score = np.empty_like(self.left)
         for some in column_blocks(*score.shape):
             left = np.maximum(self.left[:, some], self.floor[:, some])
-            np.divide((self.g[:, some] ** 2).sum(axis=2), left, out=score[:, some])
+            np.divide(squared_norms(self.g[:, some]), left, out=score[:, some])
         score[self.taken] = -1.0
         active = np.arange(len(score))
         self._put(active, np.full(len(active), size - 1), score.argmax(axis=1))
