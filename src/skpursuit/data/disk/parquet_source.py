@@ -64,7 +64,8 @@ def opened(path: str, reads: FileReads) -> Iterator[Any]:
         raise FileError(path, problem, "write it again") from None
 
 
-Footer = tuple[str, Stamp, Any, list[Any]]  # a file, its schema, and the metadata of its row groups
+RowCount, Sizes = int, dict[str, int]  # bytes on disk, by column
+Footer = tuple[str, Stamp, Any, list[tuple[RowCount, Sizes]]]  # a file, its schema, and its row groups
 
 
 def footers(paths: list[str], reads: FileReads) -> list[Footer]:
@@ -73,7 +74,10 @@ def footers(paths: list[str], reads: FileReads) -> list[Footer]:
     for path in paths:
         with opened(path, reads) as file:
             groups = [file.metadata.row_group(k) for k in range(file.num_row_groups)]
-            found.append((path, stamp_of(path), file.schema_arrow, groups))
+            columns = [[group.column(j) for j in range(group.num_columns)] for group in groups]
+            sizes = [{one.path_in_schema: one.total_compressed_size for one in some} for some in columns]
+            rows = [group.num_rows for group in groups]
+            found.append((path, stamp_of(path), file.schema_arrow, list(zip(rows, sizes))))
     return found
 
 
@@ -170,13 +174,11 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
     limit, reads = options.memory_budget, options.reads
     files = footers(list_data_files(X, *ENDINGS), reads)
     names, dtype = common_columns(files, options)
-    groups, wanted, last = list[RowGroup](), set(names), dict[tuple[str, int], Floats]()
+    groups, last = list[RowGroup](), dict[tuple[str, int], Floats]()
     for path, stamp, _, parts in files:
-        for k, part in enumerate(parts):
-            chunks = [part.column(j) for j in range(part.num_columns)]
-            size = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in wanted)
-            shape = part.num_rows, len(names)
-            groups += [RowGroup(path, stamp, k, shape, dtype, size, names, reads, last)] if shape[0] else []
+        for k, (rows, sizes) in enumerate(parts):
+            shape, size = (rows, len(names)), sum(sizes.get(name, 0) for name in names)
+            groups += [RowGroup(path, stamp, k, shape, dtype, size, names, reads, last)] if rows else []
     if not groups:
         raise FileError(files[0][0], "it has no rows", "write some")
     row_bytes, largest = len(names) * dtype.itemsize, max(group.shape[0] for group in groups)
