@@ -71,6 +71,17 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
     assert rows[0] @ folds.test_weight == pytest.approx(kinds[0].losses(support, coef).sum())
 
 
+@pytest.mark.parametrize("kind", [squared_folds.GramLeastSquares, squared_folds.ColumnLeastSquares])
+def test_far_columns_that_are_constant_in_a_fold_move_nothing(kind):
+    X, y = problem(2, n=12)
+    X[:, :2] = 1e15 / 3, 1e14 / 7
+    X[0, :2] = -1e15, 1e14  # tested by the first fold
+    fits = kind(scaled(X, y), Folds.of(list(KFold(3).split(X)), 12, np.linspace(0.3, 1.2, 12)))
+    assert not fits.gram_columns(np.array([2, 2, 2]))[0, :2].any()
+    for _, (_, coef) in squared.boosting_path(fits, 8):
+        assert np.abs(coef[0]).max() < 1e3
+
+
 def test_columns_in_blocks_give_the_same_models(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(40, 700, 3, snr=1.0, random_state=3)
     whole = PursuitRegressorCV(null_test=False).fit(X, y)

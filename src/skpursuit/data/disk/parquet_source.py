@@ -64,8 +64,8 @@ def opened(path: str, reads: FileReads) -> Iterator[Any]:
         raise FileError(path, problem, "write it again") from None
 
 
-RowCount, Sizes = int, dict[str, int]  # bytes on disk, by column
-Footer = tuple[str, Stamp, Any, list[tuple[RowCount, Sizes]]]  # a file, its schema, and its row groups
+# A file, its schema, and of each row group the number of rows and bytes on disk by column.
+Footer = tuple[str, Stamp, Any, list[tuple[int, dict[str, int]]]]
 
 
 def footers(paths: list[str], reads: FileReads) -> list[Footer]:

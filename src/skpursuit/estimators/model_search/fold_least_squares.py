@@ -34,8 +34,8 @@ class FoldLeastSquares(ABC):
     """What is known of each fold: weight, means, products of the centred columns with y and their squares.
 
     Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
-    `squares` (F, d) is the diagonal of the Gram matrix, 1 for columns that are constant: their norms are
-    at most `noise`.
+    `squares` (F, d) is the diagonal of the Gram matrix. Columns whose norms are at most `noise` are
+    constant: `squares` are 1 there, and products with all others zero.
     """
 
     entries_read: int = 0
@@ -60,10 +60,9 @@ class FoldLeastSquares(ABC):
         self.squares = squares - sum_x * self.mean_x
         self.yy = np.maximum(yy - (sum_y * self.mean_y).sum(axis=1), 0.0)
         self.noise = np.sqrt(self.weight / self.folds.shape[1])[:, None] * self.data.noise
-        constant = self.squares <= np.maximum(1e-10 * squares, self.noise**2)
-        self.squares[constant] = 1.0
-        self.xy[constant] = 0.0
-        self.is_constant = constant
+        self.constant = np.nonzero(self.squares <= np.maximum(1e-10 * squares, self.noise**2))
+        self.squares[self.constant] = 1.0
+        self.xy[self.constant] = 0.0
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -144,6 +143,9 @@ class GramLeastSquares(FoldLeastSquares):
         self._centre(train[:, x, -1], train[:, y, -1], train[:, x, y], squares, yy)
         self.gram = train[:, x, -1:] * self.mean_x[:, None, :]
         np.subtract(train[:, x, x], self.gram, out=self.gram)
+        fold, atom = self.constant
+        self.gram[fold, atom] = self.gram[fold, :, atom] = 0.0
+        self.gram[fold, atom, atom] = 1.0
 
     def _train_moments(self) -> tuple[Floats, Floats]:
         """Moments of all rows, and of the training rows: the difference where they are all but the test."""
@@ -243,7 +245,9 @@ class ColumnLeastSquares(FoldLeastSquares):
         room = min(self._room, self.shape[1]) - len(self._cache) - len(missing)
         if missing and room < 0:  # each fold its own column
             centred = self._lines(atoms) - self.mean_x[np.arange(len(atoms)), atoms, None]
-            return np.asarray((self.folds.train * centred) @ self.X)
+            found = np.asarray((self.folds.train * centred) @ self.X)
+            found[self.constant] = 0.0
+            return found
         if missing and scores is not None and room >= PREFETCH_COLUMNS:  # with those likely to come next
             best = scores.max(axis=0)
             best[[*missing, *self._cache]] = -1.0
@@ -270,6 +274,8 @@ class ColumnLeastSquares(FoldLeastSquares):
             spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
             found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
             found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+        fold, atom = self.constant
+        found[:, fold, atom] = 0.0
         return dict(zip(atoms.tolist(), found))
 
     def support_grams(self, support: Indices) -> Floats:
@@ -291,7 +297,7 @@ class ColumnLeastSquares(FoldLeastSquares):
         left *= self.folds.train.T[:, :, None]
         g = np.asarray(left.reshape(len(left), -1).T @ self.X).reshape(*self.mean_y.shape, -1)
         g = np.ascontiguousarray(g.transpose(0, 2, 1))
-        g[self.is_constant] = 0.0
+        g[self.constant] = 0.0
         return g
 
     def losses(self, support: Indices, coef: Floats) -> Floats:
