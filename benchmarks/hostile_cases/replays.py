@@ -303,6 +303,8 @@ def merged_fit(ref, merged, k, refit, score):
         for j in keep:
             part.add(ref.A[:, j])
         z, v = part.fit(ref.b)
+        if (norm_rows(v.reshape(len(v), -1)) <= doubt[keep]).any():
+            raise Ambiguous
         w[keep] = v
     return w, slack
 
