@@ -178,9 +178,11 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         g, error = ref.gradient(back), ref.product_error(back)
         g, error = (g, error) if g.ndim == 1 else (norm_rows(g), norm_rows(error))
         g = -g if score == "signed" else np.abs(g)
-        # A gradient below the rounding of another column's is not seen: that column stays in front.
+        # A gradient below the rounding of another column's is not seen: that column stays in front. Those
+        # of the support are asked for again by solvers that move one coefficient at a time.
+        again = left if hasattr(solver, "always_include") else slice(None)
         unseen = error + ref.spread_error(slack) + 8 * EPS * ref.sizes * size
-        over = g[left] - unseen[left] - unseen[left].max(initial=0)
+        over = g[left] - unseen[left] - unseen[again].max(initial=0)
         if len(left) and over.max() > 0:
             j = int(left[int(np.argmax(over))])
             return [("status", f"OPTIMAL, but column {j} has gradient {float(g[j]):.3g}")]
