@@ -58,12 +58,6 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
 
 
-def test_the_results_of_the_full_runs_are_shown():
-    page = render_page(Path(__file__).parents[3] / "docs/results")[0]
-    for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
-        assert words in page
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -243,6 +237,8 @@ def test_the_claims_are_those_of_the_paper_in_its_order():
 def test_the_committed_page_and_claims_are_those_of_the_committed_results():
     folder = Path(__file__).parents[3] / "docs" / "results"
     page, claims = render_page(folder)
+    for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
+        assert words in page
     assert page == (folder / "report.html").read_text(encoding="utf-8")
     assert claims == (folder / "claims.csv").read_text(encoding="utf-8")
     shipped = Path(statistics.__file__).with_name("claims.csv")
