@@ -17,7 +17,7 @@ FOUND = {
 
 
 #: Cases of each format, and of each model: there are many kinds of damage to JSON.
-CASES, MODEL_CASES = 16, 40
+CASES, MODEL_CASES = 8, 20
 
 
 @pytest.mark.parametrize("name", damage.FORMATS)

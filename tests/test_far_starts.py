@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize as reference
-from scipy.optimize import nnls
 
 from skpursuit import (
     OMP,
@@ -16,7 +15,6 @@ from skpursuit import (
     PursuitRegressorCV,
     Simplex,
     Status,
-    as_design,
     minimize,
 )
 
@@ -89,15 +87,6 @@ def test_codes_over_nearly_dependent_atoms_keep_their_digits(solver):
         assert np.linalg.norm(atoms[used] @ (signal - code @ atoms)) <= 1e-6 * np.linalg.norm(signal)
 
 
-def test_equal_columns_have_equal_means():
-    rng = np.random.default_rng(2)
-    for order in "CF":
-        for d in (3, 17, 65):
-            x = rng.standard_normal(int(rng.integers(5, 5000)))
-            X = np.asarray(np.repeat(x[:, None], d, axis=1), order=order)
-            assert len(set(as_design(X).survey(rng.random(len(x))).means.tolist())) == 1
-
-
 def test_ties_of_the_gram_matrix_go_to_the_lowest_column_for_targets_nearly_orthogonal_to_all():
     rng = np.random.default_rng(3)
     for _ in range(200):
@@ -121,17 +110,3 @@ def test_scores_that_are_not_finite_do_not_win():
         PursuitRegressorCV(solver="omp", scoring=lambda model, X, y: np.nan).fit(X, y)
     far, near = (PursuitRegressorCV().fit(X, unit * (X[:, 0] + y)) for unit in (1e90, 1.0))
     np.testing.assert_allclose(far.coef_ / 1e90, near.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_a_positive_pursuit_that_is_optimal_is_non_negative_least_squares(seed):
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(2, 7)), int(rng.integers(2, 14))
-    X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
-    X[:, rng.integers(d)] = -X[:, rng.integers(d)]
-    result = minimize(
-        X, y, OMP(d, positive=True, always_include=rng.permutation(d)[: int(rng.integers(2))]), "exact"
-    )
-    best = 0.5 * nnls(X, y)[1] ** 2
-    assert result.status.ok
-    assert result.objective <= best * (1 + 1e-9) + 1e-12

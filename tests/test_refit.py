@@ -71,6 +71,12 @@ def test_positive_is_non_negative_least_squares_on_the_support(trial):
     full = minimize(X, y, OMP(n_nonzero_coefs=15, positive=True))
     assert full.status in (Status.OPTIMAL, Status.COMPLETE)
     np.testing.assert_allclose(full.coef, nnls(X, y)[0], atol=1e-8)
+    n, d = int(rng.integers(2, 7)), int(rng.integers(2, 14))
+    X, y, first = rng.standard_normal((n, d)), rng.standard_normal(n), rng.permutation(d)[: trial % 2]
+    X[:, rng.integers(d)] = -X[:, rng.integers(d)]  # more columns than rows, and opposite ones
+    few = minimize(X, y, OMP(d, positive=True, always_include=first), "exact")
+    assert few.status.ok
+    assert few.objective <= 0.5 * nnls(X, y)[1] ** 2 * (1 + 1e-9) + 1e-12
 
 
 def test_positive_fits_have_the_same_bits_in_all_units_of_the_columns():

@@ -170,18 +170,3 @@ def test_an_interrupt_is_answered_while_x_is_read(tmp_path, slow_reader, kind):
     assert waited < 0.5
     assert not [thread for thread in threading.enumerate() if "reader" in thread.name]
     assert not (tmp_path / "codes").exists() or not os.listdir(tmp_path / "codes")
-
-
-def test_a_run_goes_on_without_encoding_again(tmp_path):
-    X, y = problem(2100, 700, order="F")
-    path = save(tmp_path / "x", X)
-    given = OMP(n_nonzero_coefs=15), TwoBytes()
-    whole = minimize(as_design(path, memory_limit=LIMIT), y, *given, random_state=0)
-    stop = {"callback": lambda record: record.iteration == 6}
-    minimize(
-        as_design(path, memory_limit=LIMIT), y, *given, random_state=0, checkpoint=tmp_path / "run", **stop
-    )
-    design = as_design(path, memory_limit=LIMIT)
-    ours = minimize(design, y, *given, random_state=0, checkpoint=tmp_path / "run")
-    np.testing.assert_array_equal(ours.coef, whole.coef)
-    assert design.store.file_reads[0].bytes < 0.2 * X.nbytes  # columns of the support alone

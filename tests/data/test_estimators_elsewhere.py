@@ -6,14 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from skpursuit import (
-    OMP,
-    PursuitClassifier,
-    PursuitFeatureSelector,
-    PursuitRegressor,
-    as_design,
-    minimize,
-)
+from skpursuit import OMP, PursuitClassifier, PursuitFeatureSelector, PursuitRegressor, as_design, minimize
 
 LIMIT = "2MB"
 

@@ -7,16 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    MatchingPursuit,
-    as_design,
-    minimize,
-)
+from skpursuit import OMP, CoSaMP, FrankWolfe, GraSP, L1Ball, MatchingPursuit, as_design, minimize
 from skpursuit.selectors import SELECTORS as SELECTORS
 from skpursuit.selectors import as_selector
 
@@ -254,36 +245,6 @@ def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
 
 
 # -- counts -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_verbs_of_tiles_count_what_they_touch(order):
-    X, _ = problem(order)
-    design = tiled(X, (512, 700), (1, 20))
-    log = []
-    for row in design.store.grid:
-        for tile in row:
-            tile.X = tile.X.view(data.Touched)
-            tile.X.log = log
-
-    def touched(verb, *arguments):
-        log.clear()
-        return data.read_by(design, verb, *arguments), sum(log)
-
-    r, cols, rows = np.ones(N), np.array([0, 1, 19, 20, 44]), np.array([3, 600, 1299])
-    read, seen = touched(data.product, r)
-    assert read.entries == seen == X.size
-    read, seen = touched(data.product, r, cols)
-    assert read.entries == seen == N * len(cols)
-    read, seen = touched(lambda design: design.product(r, rows))
-    assert (read.entries, read.bytes) == (seen, 8 * seen) == (3 * D, 24 * D)
-    read, seen = touched(data.norms, 0)
-    assert read.prepared_entries == seen == X.size
-    read, seen = touched(data.entries, rows, cols[:3])
-    assert read.entries == seen == 3
-    assert touched(data.entries, rows[:0], cols[:0])[0].entries == 0
-    whole = data.read_by(design, data.add_rows, rows, np.ones(3), np.zeros(D))
-    assert whole.entries == 3 * D
 
 
 def test_codes_of_tiles_count_what_they_read():

@@ -35,8 +35,8 @@ VARIANTS = [
     sp.PursuitClassifier(multi_class="multinomial"),
     sp.PursuitClassifier(loss="squared", multi_class="ovr_shared"),
     sp.PursuitRegressorCV(scoring="ebic"),
-    sp.PursuitRegressorCV(loss="poisson", ridges=0.01),
-    sp.PursuitClassifierCV(multi_class="multinomial", scoring="accuracy", ridges=0.01),
+    sp.PursuitRegressorCV(loss="poisson", ridges=0.01, cv=2),
+    sp.PursuitClassifierCV(multi_class="multinomial", ridges=0.01),
 ]
 OF_THE_FIT = (
     "train", "weight", "dtypes", "1sample", "1feature", "idempotent", "subset", "order", "sparse",

@@ -264,8 +264,8 @@ def test_a_constant_column_has_no_part_in_a_model_with_an_intercept(kind):
     models += [OrthogonalMatchingPursuitCV(max_iter=4)]
     for seed in range(4):
         X, y, weights = constant_column(kind, seed)
-        for model in models:
-            for given in (None, weights):
+        for i, model in enumerate(models):
+            for given in (None, weights)[(seed + i) % 2 :][:1]:
                 with warnings.catch_warnings():
                     warnings.simplefilter(
                         "ignore", RuntimeWarning

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from skpursuit import (
-    OMP,
-    FrankWolfe,
-    L1Ball,
-    PursuitClassifier,
-    PursuitRegressor,
-)
+from skpursuit import OMP, FrankWolfe, L1Ball, PursuitClassifier, PursuitRegressor
 
 
 def data(seed, loss, n=120, d=5):

@@ -6,7 +6,7 @@ from skpursuit import OMP, as_design, datasets, minimize
 from skpursuit.selectors import SELECTORS
 from skpursuit.selectors import successive_halving as halving
 
-X, y, _ = datasets.make_sparse_signal(300, 700, 5, random_state=0)
+X, y, _ = datasets.make_sparse_signal(150, 400, 5, random_state=0)
 
 
 def coefficients(given, selector, k):

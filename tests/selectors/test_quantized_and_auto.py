@@ -27,7 +27,6 @@ from skpursuit.selectors import auto
 
 from ..support.asking import GroupNorm, Question, Signed, ask, picked, predicted
 from ..support.data import memory_estimate, view
-from ..support.process import run_code
 
 
 def test_quantized_finds_the_atoms_and_reads_little():
@@ -178,16 +177,6 @@ def test_auto_tells_why_and_answers_exactly():
     assert auto.selector.startswith("auto: ")
     assert "exact" in auto.selector
     assert "\n" not in auto.selector
-
-
-def test_small_problems_never_load_a_compiler():
-    code = (
-        "import numpy as np, sys; from skpursuit import minimize, OMP, CoSaMP, FrankWolfe, L1Ball, StoIHT;"
-        "rng = np.random.default_rng(0); X = rng.standard_normal((50, 80)); y = rng.standard_normal(50);"
-        "solvers = OMP(n_nonzero_coefs=5), CoSaMP(n_nonzero_coefs=5), FrankWolfe(L1Ball(1.0)), StoIHT(5);"
-        "[minimize(X, y, s) for s in solvers]; assert 'numba' not in sys.modules"
-    )
-    run_code(code)
 
 
 def test_auto_tells_the_most_memory_it_may_keep():

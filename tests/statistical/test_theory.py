@@ -21,7 +21,7 @@ from skpursuit.theory import (
     success_probability,
 )
 
-TRIALS = 2000
+TRIALS = 500
 
 
 def size(sums):

@@ -231,16 +231,17 @@ class Touched(np.ndarray):
 
 
 class Instrumented(Design):
-    """A dense design that knows which entries of X were handed out."""
+    """A dense design, cut before these rows and columns, that knows which entries were handed out."""
 
-    def __init__(self, X):
-        tile = DenseTile(X)
-        tile.X = self.X = X.view(Touched)
-        self.X.log = []
-        super().__init__(TileStore([[tile]]))
+    def __init__(self, X, rows=(), cols=()):
+        self.log, grid = [], [[DenseTile(part) for part in row] for row in cut(X, rows, cols)]
+        for tile in (tile for row in grid for tile in row):
+            tile.X = tile.X.view(Touched)
+            tile.X.log = self.log
+        super().__init__(TileStore(grid))
 
     def touched(self):
         """Entries handed out since the last call."""
-        total = sum(self.X.log)
-        self.X.log.clear()
+        total = sum(self.log)
+        self.log.clear()
         return total

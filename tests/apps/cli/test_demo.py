@@ -39,11 +39,7 @@ def test_quiet_prints_nothing():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--size", "9", "9", "-k", "10"], "-k 10"),
-        (["-k", "0"], "-k"),
-    ],
+    ("arguments", "words"), [(["--size", "9", "9", "-k", "10"], "-k 10"), (["-k", "0"], "-k")]
 )
 def test_bad_arguments_are_refused_before_the_work(monkeypatch, arguments, words):
     monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", lambda *_: pytest.fail("worked"))

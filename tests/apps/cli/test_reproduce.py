@@ -156,29 +156,6 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
     assert [words for words in (*heads, *both, *rest) if words not in html] == []
 
 
-def test_sound_and_text_stand_beside_the_paper(tmp_path):
-    from skpursuit.apps.studies.methods import RESULT_COLUMNS
-    from skpursuit.apps.studies.results import ResultsFile
-
-    heard = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
-    with ResultsFile(
-        tmp_path / "audio.jsonl", tuple(RESULT_COLUMNS["audio"]), {"recording": "Bach"}, {}
-    ) as store:
-        store.append("a", [{**heard, "method": m} for m in ("exact", "halving", "coder")])
-    read = {"collection": "la2", "split": 0, "n_train": 9, "d": 7, "k": 10, "accuracy": 0.5, "seconds": 2.0}
-    with ResultsFile(
-        tmp_path / "text.jsonl", tuple(RESULT_COLUMNS["text"]), {"generated": False}, {}
-    ) as store:
-        store.append("a", [{**read, "method": m} for m in ("exact", "halving")])
-    assert invoke("report", tmp_path).exit_code == 0
-    html = (tmp_path / "report.html").read_text()
-    assert "0.374 ± 0.22" in html
-    assert "0.250 ± 0.09" in html
-    assert "79.9" in html
-    assert "50.0 ± 0.0" in html
-    assert "These data are generated" not in html
-
-
 @needs_browser
 def test_the_page_in_a_browser(results, tmp_path):
     invoke("report", results, "--out", tmp_path / "made.html")

@@ -11,12 +11,7 @@ from msgspec import structs
 from skpursuit import _atomic_files as _files
 from skpursuit.apps.models import model_file
 from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model
-from skpursuit.apps.tables import (
-    EncodingOptions,
-    TableEncoding,
-    read_columns,
-    read_table,
-)
+from skpursuit.apps.tables import EncodingOptions, TableEncoding, read_columns, read_table
 from skpursuit.apps.tables.errors import TableProblem
 
 VERSION = b'{"format": "skpursuit linear model", "format_version": %d}'

@@ -77,19 +77,14 @@ def test_values_of_every_kind(tmp_path):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_nothing_is_computed_twice(tmp_path, jobs):
-    run_experiment(toy(n=2), tmp_path)
-    before = (tmp_path / "toy.jsonl").read_bytes()
-    seen = []
+def test_nothing_is_computed_twice_and_processes_do_not_show(tmp_path, jobs):
+    whole = run_experiment(toy(), tmp_path / "whole").read_bytes()
+    path = run_experiment(toy(n=2), tmp_path)
+    before, seen = path.read_bytes(), []
     run_experiment(toy(), tmp_path, jobs=jobs, progress=lambda *told: seen.append(told))
-    assert (tmp_path / "toy.jsonl").read_bytes().startswith(before)
+    assert path.read_bytes().startswith(before)
+    assert path.read_bytes() == whole
     assert seen == [(4, 8, 0), (5, 8, 0.25), (6, 8, 0.5), (7, 8, 0.75), (8, 8, 1)]
-    assert len(read_rows(tmp_path / "toy.jsonl")) == 16
-
-
-def test_several_processes_give_the_same_file_as_one(tmp_path):
-    one = run_experiment(toy(), tmp_path / "one").read_bytes()
-    assert run_experiment(toy(), tmp_path / "two", jobs=2).read_bytes() == one
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -124,15 +119,11 @@ def test_other_settings_are_refused_and_named(tmp_path):
     before = (tmp_path / "toy.jsonl").read_bytes()
     with pytest.raises(ResultsError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
         run_experiment(toy(settings={"size": 20, "seed": 1}), tmp_path)
+    with pytest.raises(ResultsError, match="columns are not those"):
+        run_experiment(toy(columns=COLUMNS[::-1], settings={"size": 10, "seed": 1}), tmp_path)
     assert (tmp_path / "toy.jsonl").read_bytes() == before
     run_experiment(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
     assert read_results(tmp_path, "toy").about == [{"machine": "a"}, {"machine": "b"}]
-
-
-def test_other_columns_are_refused(tmp_path):
-    run_experiment(toy(), tmp_path)
-    with pytest.raises(ResultsError, match="columns are not those"):
-        run_experiment(toy(columns=("trial", "x", "double", "note")), tmp_path)
 
 
 def test_a_second_writer_is_refused(tmp_path):
@@ -151,14 +142,8 @@ def test_cut_at_every_byte_the_file_is_continued_to_the_same_end(tmp_path):
         path.write_bytes(whole[:size])
         (tmp_path / "toy.csv").unlink()
         assert run_experiment(small, tmp_path).read_bytes() == whole
-
-
-def test_a_tail_of_zeros_after_a_power_cut_is_dropped(tmp_path):
-    path = run_experiment(toy(), tmp_path)
-    whole = path.read_bytes()
-    lines = whole.splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:-1]) + b"\0" * 40)
-    assert run_experiment(toy(), tmp_path).read_bytes() == whole
+    path.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1] + b"\0" * 40)  # as a power cut leaves it
+    assert run_experiment(small, tmp_path).read_bytes() == whole
 
 
 def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
@@ -229,7 +214,7 @@ def test_killed_many_times_and_resumed_the_results_are_those_of_one_run(tmp_path
     chance = random.Random(0)
     path = tmp_path / "killed" / "toy.jsonl"
     pids, n_killed = set(), 0
-    for attempt in range(8):
+    for attempt in range(4):
         process = start(path.parent, jobs=1 + attempt % 2)
         enough = lines_in(path) + chance.randrange(1, 6)
         deadline = time.monotonic() + 60
@@ -243,8 +228,8 @@ def test_killed_many_times_and_resumed_the_results_are_those_of_one_run(tmp_path
     assert start(tmp_path / "undisturbed", jobs=1).wait() == 0
     killed, undisturbed = without_times(path), without_times(tmp_path / "undisturbed" / "toy.jsonl")
     assert killed == undisturbed
-    assert n_killed == 8
-    assert len(pids) > 6
+    assert n_killed == 4
+    assert len(pids) > 3
     deadline = time.monotonic() + 20
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)

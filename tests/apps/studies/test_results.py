@@ -55,13 +55,10 @@ def test_every_study_can_be_read_and_drawn(tmp_path):
     write(tmp_path, "race", [{**course, "winner": 0.5, "rank": 1, "read": 0.1}])
     page = render_page(tmp_path)[0]
     assert "5 rows, 1 trials" in page
+    for beside in ("0.374 ± 0.22", "0.250 ± 0.09", "79.9", "50.0 ± 0.0"):  # those of the paper, and ours
+        assert beside in page
+    assert "These data are generated" not in page
     assert all(f'<section aria-labelledby="{name}">' in page for name in STUDIES)
-
-
-def test_the_results_of_the_full_runs_are_shown():
-    page = render_page(Path(__file__).parents[3] / "docs/results")[0]
-    for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
-        assert words in page
 
 
 @pytest.mark.parametrize(
@@ -89,13 +86,13 @@ def test_columns_of_something_else(tmp_path):
     assert "omp.jsonl: these are not results of this study" in refusal(tmp_path)
 
 
-@pytest.mark.parametrize("size", [0, 7, 150])
-def test_a_study_killed_before_its_first_row_is_left_out(tmp_path, size):
+def test_a_study_killed_before_its_first_row_is_left_out(tmp_path):
     write(tmp_path, "omp", toy_rows())
     write(tmp_path, "fw", toy_rows())
     content = (tmp_path / "omp.jsonl").read_bytes()
-    (tmp_path / "omp.jsonl").write_bytes(content[:size])
-    assert read_results(tmp_path, "omp") is None
+    for size in (0, 7, 150):
+        (tmp_path / "omp.jsonl").write_bytes(content[:size])
+        assert read_results(tmp_path, "omp") is None
     assert "Orthogonal" not in render_page(tmp_path)[0]
 
 
@@ -243,6 +240,8 @@ def test_the_claims_are_those_of_the_paper_in_its_order():
 def test_the_committed_page_and_claims_are_those_of_the_committed_results():
     folder = Path(__file__).parents[3] / "docs" / "results"
     page, claims = render_page(folder)
+    for words in ("Orthogonal matching pursuit", "CoSaMP", "Frank-Wolfe", "halving, energy order"):
+        assert words in page
     assert page == (folder / "report.html").read_text(encoding="utf-8")
     assert claims == (folder / "claims.csv").read_text(encoding="utf-8")
     shipped = Path(statistics.__file__).with_name("claims.csv")
