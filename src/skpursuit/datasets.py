@@ -6,14 +6,12 @@ noise are drawn before X, so that they do not depend on its dtype.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import check_count, check_number
 
-AnyArray = NDArray[Any]
 Seed = int | np.random.Generator | np.random.SeedSequence | None
 
 # Entries drawn at a time: the block is still in the cache when its squares are summed.
@@ -22,7 +20,7 @@ _BLOCK = 1 << 15
 
 def make_sparse_signal(
     n: int, d: int, k: int, snr: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
-) -> tuple[AnyArray, AnyArray, AnyArray]:
+) -> tuple[Floats, Floats, Floats]:
     """Noisy combination of k columns of a Gaussian matrix.
 
     The columns of X have unit norm. The k coefficients at random positions are N(0, 1) pushed away from
@@ -60,7 +58,7 @@ def make_sparse_signal(
 
 def make_logistic_signal(
     n: int, d: int, k: int, strength: float = 3.0, dtype: DTypeLike = np.float64, random_state: Seed = 0
-) -> tuple[AnyArray, AnyArray, AnyArray]:
+) -> tuple[Floats, Floats, Floats]:
     """Labels -1 and +1 drawn from a sparse logistic model.
 
     X and the positions are those of ``make_sparse_signal``; the coefficients are scaled so that the root mean
@@ -92,7 +90,7 @@ def make_logistic_signal(
     return X, y, _dense(d, positions, scale * values, kind)
 
 
-def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, np.dtype[Any]]:
+def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, np.dtype]:
     for name, value, least in (("n", n, 1), ("d", d, 1), ("k", k, 0)):
         check_count(name, value, optional=False, least=least)
     n, d, k, kind = int(n), int(d), int(k), np.dtype(dtype)
@@ -103,19 +101,19 @@ def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, n
     return n, d, k, kind
 
 
-def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[AnyArray, AnyArray]:
+def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[Indices, Floats]:
     positions = rng.choice(d, size=k, replace=False)
     values = rng.standard_normal(k)
     return positions, values + np.copysign(0.1, values)
 
 
-def _dense(d: int, positions: AnyArray, values: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+def _dense(d: int, positions: Indices, values: Floats, dtype: np.dtype) -> Floats:
     w = np.zeros(d, dtype)
     w[positions] = values
     return w
 
 
-def _unit_columns(n: int, d: int, dtype: np.dtype[Any], rng: np.random.Generator) -> AnyArray:
+def _unit_columns(n: int, d: int, dtype: np.dtype, rng: np.random.Generator) -> Floats:
     """Gaussian matrix with columns of unit norm, drawn and scaled in place."""
     X = np.empty((n, d), dtype)
     squares = np.zeros(d)

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
+RandomSource = int | np.random.Generator | np.random.RandomState | None  # gives a seed
 MAX_INT64 = 2**63 - 1
 MAX_REPR_LENGTH = 80  # characters of a value in a message
 
 
-def check_count(name: str, value: Any, optional: bool = True, least: int = 1) -> None:
+def check_count(name: str, value: object, optional: bool = True, least: int = 1) -> None:
     """Refuse anything but a whole number of at least `least` that NumPy can hold (or None)."""
     if value is None and optional:
         return
@@ -31,7 +31,7 @@ def check_count(name: str, value: Any, optional: bool = True, least: int = 1) ->
         raise ValueError(f"{name} must be at most {MAX_INT64}, got {short_repr(value)}")
 
 
-def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bool = False) -> None:
+def check_number(name: str, value: object, interval: str = "[0, inf)", optional: bool = False) -> None:
     """Refuse anything but a number of an interval such as "(0, 1]" (or None)."""
     if value is None and optional:
         return
@@ -45,28 +45,27 @@ def check_number(name: str, value: Any, interval: str = "[0, inf)", optional: bo
         raise ValueError(f"{name} must be {_in_words(interval)}, got {short_repr(value)}")
 
 
-def check_nonnegative(name: str, value: Any, optional: bool = True) -> None:
+def check_nonnegative(name: str, value: object, optional: bool = True) -> None:
     """Refuse anything but a finite number of at least 0 (or None)."""
     check_number(name, value, "[0, inf)", optional)
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Refuse anything but True and False: text such as "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {short_repr(value)}")
 
 
-def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     """Refuse anything but one of the known names."""
     if not isinstance(value, str) or value not in known:
         kind = ValueError if isinstance(value, str) else TypeError
         raise kind(f"{name} must be one of {', '.join(known)}, got {short_repr(value)}")
 
 
-def check_indices(name: str, value: Any) -> None:
+def check_indices(name: str, value: object) -> None:
     """Refuse anything but a collection of distinct whole numbers of at least 0."""
-    listed = isinstance(value, (Collection, np.ndarray)) and not isinstance(value, (str, bytes))
-    if not listed or getattr(value, "ndim", 1) != 1:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Collection) or getattr(value, "ndim", 1) != 1:
         raise TypeError(f"{name} must be a list of column numbers, got {short_repr(value)}")
     if any(isinstance(j, (bool, np.bool_)) or not isinstance(j, Integral) for j in value):
         raise TypeError(f"{name} must hold whole numbers, got {short_repr(value)}")
@@ -74,7 +73,7 @@ def check_indices(name: str, value: Any) -> None:
         raise ValueError(f"{name} must hold distinct column numbers of at least 0, got {short_repr(value)}")
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: RandomSource) -> int:
     """One whole number from None, a whole number of at least 0, a RandomState or a Generator."""
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0])
@@ -86,7 +85,7 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -> None:
+def check_methods(name: str, value: object, methods: Iterable[str], example: str) -> None:
     """Refuse an object that lacks one of these methods or attributes, and a class in place of an object."""
     if isinstance(value, type):
         raise TypeError(f"{name} must be an object such as {example}, got the class {value.__name__}")
@@ -98,7 +97,7 @@ def check_methods(name: str, value: Any, methods: Iterable[str], example: str) -
         )
 
 
-def check_path(name: str, value: Any) -> None:
+def check_path(name: str, value: object) -> None:
     """Refuse what cannot be the path of a file."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise TypeError(f"{name} must be the path of a file, got {short_repr(value)}")
@@ -106,14 +105,14 @@ def check_path(name: str, value: Any) -> None:
         raise ValueError(f"{name} holds a NUL character, which no file name has, got {short_repr(value)}")
 
 
-def check_unmasked(**given: Any) -> None:
+def check_unmasked(**given: object) -> None:
     """Refuse masked entries in the values of these names: NumPy would take what lies under the mask."""
     for name, value in given.items():
         if np.ma.is_masked(value):
             raise TypeError(f"{name} is a masked array with missing entries; fill them: {name}.filled(...)")
 
 
-def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:
+def as_array(name: str, value: object) -> np.ndarray:
     """The value as an array without masked entries, complex numbers or rows of several lengths."""
     check_unmasked(**{name: value})
     try:
@@ -125,17 +124,17 @@ def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-def short_repr(value: Any) -> str:
+def short_repr(value: object) -> str:
     """The value in one short line of a message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= MAX_REPR_LENGTH else f"{text[: MAX_REPR_LENGTH - 4]} ..."
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Real) -> float:
     try:
         return float(value)
     except OverflowError:  # a whole number beyond the range of floats
-        return np.inf if value > 0 else -np.inf
+        return -np.inf if value < 0 else np.inf
 
 
 def _or_none(optional: bool) -> str:

@@ -76,8 +76,8 @@ def _again(query: Query) -> Query:
 
 
 def plot_race(
-    X: Any,
-    r: Any,
+    X: object,
+    r: object,
     selectors: Sequence[str | Selector] = ("greedy", "uniform", "importance", "halving"),
     random_state: int = 0,
 ) -> Any:

@@ -31,7 +31,7 @@ class ProgressMonitor:
         self.notes: list[Any] = ["working"]  # a format and its values
         self.counts: list[float] = []  # parts of the work that are done, and about how many there are
 
-    def set_message(self, doing: str, *values: Any) -> None:
+    def set_message(self, doing: str, *values: object) -> None:
         """Remember what is being done, as a format and its values."""
         self.notes[:] = doing, *values
 

@@ -20,7 +20,6 @@ Jamieson, Talwalkar. Non-stochastic best arm identification and hyperparameter o
 from __future__ import annotations
 
 from math import ceil, exp, inf, log, log2
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +29,7 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import as_array, check_choice, check_count, check_number, short_repr
 
 
-def h2(X: Any, r: ArrayLike, absolute: bool = True) -> float:
+def h2(X: object, r: ArrayLike, absolute: bool = True) -> float:
     """Hardness of finding the top entry of X^T r by stochastic pulls.
 
     H2 = max over i >= 2 of i / Delta_i², with Delta_2 <= Delta_3 <= ... the distances of the arms from the
@@ -167,7 +166,7 @@ def budget(delta: float, H2: float, d: int, K: int = 1) -> float:
     return 8 * H2 * log2(d) * log(3 * K * log2(d) / delta)
 
 
-def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
+def envelope(X: object, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
     """Bound on what the rows not yet read can add to any entry of X^T r.
 
     gamma(k) = sum over i > k of |r_i| ‖x_i‖_inf, the rows in the order in which they are read. It needs the
@@ -197,7 +196,7 @@ def envelope(X: Any, r: ArrayLike, order: ArrayLike | None = None) -> Floats:
 
 
 def nonstochastic_budget(
-    X: Any, r: ArrayLike, order: ArrayLike | None = None, absolute: bool = True
+    X: object, r: ArrayLike, order: ArrayLike | None = None, absolute: bool = True
 ) -> float:
     """Budget with which halving on a fixed order of rows finds the best column for certain.
 
@@ -232,7 +231,7 @@ def nonstochastic_budget(
     return float(2 * _rounds(design.shape[1]) * worst)
 
 
-def nonstochastic_gap(T: float, X: Any, r: ArrayLike, order: ArrayLike | None = None) -> float:
+def nonstochastic_gap(T: float, X: object, r: ArrayLike, order: ArrayLike | None = None) -> float:
     """How far from the best entry of X^T r the one found by halving with T pulls can be.
 
     At most the sum over rounds of 2 gamma(R_l), R_l the rows read by the end of round l. It holds for the
@@ -269,7 +268,7 @@ def _rounds(arms: int) -> int:
     return max(1, ceil(log2(arms)))
 
 
-def _problem(X: Any, r: ArrayLike) -> tuple[Design, Floats]:
+def _problem(X: object, r: ArrayLike) -> tuple[Design, Floats]:
     """X as a design whose reads are counted apart, and r as a vector that fits it."""
     design, vector = as_design(X).for_run(), as_array("r", r).astype(np.float64)
     if vector.shape != (design.shape[0],):

@@ -5,8 +5,6 @@ sees of X, `design.py` puts them together. `codes/` has X in one or two bytes pe
 and `cluster/` works on Dask.
 """
 
-from __future__ import annotations
-
 from skpursuit.data.design import Design, drop_zero_weight_rows
 from skpursuit.data.sources import (
     as_design,

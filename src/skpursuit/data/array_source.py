@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.tile import Tile
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.parameters import as_array
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whatever no other source takes."""
     return True
 
 
-def make_tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: object) -> list[list[Tile]]:
     """One tile: the array as it is, or converted to floats once."""
     return [[DenseTile(checked_array(X))]]
 
 
-def checked_array(X: Any) -> Floats:
+def checked_array(X: object) -> Floats:
     """X as a two-dimensional array of float32 or float64."""
     if isinstance(X, np.memmap) and X.filename is not None:
         check_mapped_file(X)
@@ -33,9 +32,9 @@ def checked_array(X: Any) -> Floats:
     return X.astype(wanted, copy=False)
 
 
-def check_mapped_file(X: np.memmap[Any, Any]) -> None:
+def check_mapped_file(X: np.memmap) -> None:
     """A memory-mapped file that has been cut short would kill the process on first touch."""
-    base: Any = X
+    base = X
     while isinstance(base.base, np.memmap):
         base = base.base
     needed = base.offset + base.nbytes
@@ -53,7 +52,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X is empty: shape {tuple(shape)}; it needs at least one row and one column")
 
 
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def float_dtype(dtype: np.dtype) -> FloatType:
     """The dtype X is kept in: float32 and float64 as they are, other real numbers as float64."""
     if dtype.kind == "c":
         raise TypeError("X is complex; complex data is not supported")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class ColumnCache:
             pass
         return found[1]
 
-    def contains_all(self, cols: Any) -> bool:
+    def contains_all(self, cols: Indices) -> bool:
         """Whether all these columns are held."""
         return all(j in self.arrays for j in cols.tolist())
 

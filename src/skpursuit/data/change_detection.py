@@ -9,23 +9,22 @@ compares.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from skpursuit.numerics.arrays import Indices
+from skpursuit.numerics.arrays import Compressed, Indices
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
+Sample = tuple[np.ndarray, Indices | slice | tuple[Indices, Indices]]  # an array, and positions in it
 
 
-def of_array(X: np.ndarray) -> tuple[np.ndarray, Any]:
+def of_array(X: np.ndarray) -> Sample:
     """One entry of every row and of every column."""
     n, d = X.shape
     rows = np.append(np.arange(n), scattered_indices(d, n))
     return X, (rows, np.append(scattered_indices(n, d), np.arange(d)))
 
 
-def of_sparse(matrix: Any) -> list[tuple[np.ndarray, Any]]:
+def of_sparse(matrix: Compressed) -> list[Sample]:
     """One stored entry of every line and of every index of a CSR or CSC array, and where its lines end."""
     counts, last = np.diff(matrix.indptr), np.full(max(matrix.shape), -1)
     last[matrix.indices] = np.arange(len(matrix.indices))

@@ -8,13 +8,13 @@ cache, rows of an F-ordered one are read from a transposed copy.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from skpursuit.data.change_detection import of_array
-from skpursuit.data.survey import block_sums
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.change_detection import Sample, of_array
+from skpursuit.data.survey import Blocks, block_sums
+from skpursuit.data.tile import Cost, Digest, Tile
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
@@ -221,7 +221,7 @@ class DenseTile(Tile):
         step = max(1, GATHERED_ENTRIES // self.shape[0])
         return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
 
-    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0
         found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
         with np.errstate(all="ignore"):
@@ -237,7 +237,7 @@ class DenseTile(Tile):
 
     # -- identity -------------------------------------------------------------------------------------------
 
-    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
         arrays = [self.X, *(tile.X for tile in beside)]
         step = max(1, SMALL_BLOCK // sum(X.shape[1] for X in arrays))
         for start in range(0, self.shape[0], step):
@@ -245,7 +245,7 @@ class DenseTile(Tile):
             digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
         return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
 
-    def samples(self) -> list[Any]:
+    def samples(self) -> list[Sample]:
         return [of_array(X) for X in self.source_arrays]
 
 

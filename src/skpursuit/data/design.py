@@ -24,7 +24,7 @@ from skpursuit.data.store import Access, TileStore
 from skpursuit.data.survey import Survey
 from skpursuit.data.tile import Cost
 from skpursuit.data.view import View, column_sums, constant_bound
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import fixed_order_dot
@@ -95,7 +95,7 @@ class Design:
         return other
 
     @property
-    def in_memory_matrix(self) -> Any:
+    def in_memory_matrix(self) -> Floats | Compressed | None:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
         return self.store.in_memory_matrix if self.view.is_identity else None
 
@@ -444,8 +444,8 @@ class Design:
 
 
 def drop_zero_weight_rows(
-    design: Design, y: Any, weights: Floats | None
-) -> tuple[Design, Any, Floats | None]:
+    design: Design, y: np.ndarray, weights: Floats | None
+) -> tuple[Design, np.ndarray, Floats | None]:
     """The same problem without its rows of weight zero.
 
     A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that

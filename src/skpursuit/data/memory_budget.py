@@ -23,7 +23,7 @@ MIN_MEMORY_LIMIT = 2**20  # bytes below which nothing can be done
 MOST_TILE = 128 * 2**20  # larger tiles are read no faster
 
 
-def as_bytes(name: str, value: Any, least: int = MIN_MEMORY_LIMIT) -> int:
+def as_bytes(name: str, value: object, least: int = MIN_MEMORY_LIMIT) -> int:
     """Bytes from a number of at least so many or from text such as "2GB", "512 MiB"."""
     refusal = f'{name} must be a number of bytes or text such as "2GB", got {short_repr(value)}'
     if isinstance(value, bool) or not isinstance(value, (Real, str)):

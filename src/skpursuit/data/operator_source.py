@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from skpursuit.data.array_source import check_shape, float_dtype
@@ -11,12 +9,12 @@ from skpursuit.data.operator_tile import OperatorTile
 from skpursuit.data.tile import Tile
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whether X gives products."""
     return hasattr(X, "matvec")
 
 
-def make_tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: object) -> list[list[Tile]]:
     """One tile, which cannot be cut."""
     from scipy.sparse.linalg import aslinearoperator
 

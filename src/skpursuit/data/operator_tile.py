@@ -10,13 +10,16 @@ in doubt at once, as when all of X^T r is rounding, the operator's own product d
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.tile import Cost, Digest, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS, NonFiniteError
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 MOST_FETCHED = 256  # columns that are fetched to settle one answer
 PROBES = 2  # products with random vectors that tell the sizes of columns
@@ -29,7 +32,7 @@ class OperatorTile(Tile):
 
     has_entries = False
 
-    def __init__(self, operator: Any) -> None:
+    def __init__(self, operator: LinearOperator) -> None:
         self.shape, self.dtype = operator.shape, np.dtype(np.float64)
         self.operator = operator
         self.mean_rounding_unit = 8 * max(16, self.shape[0]) * EPS
@@ -94,7 +97,7 @@ class OperatorTile(Tile):
             raise blame(f"{told} gave a product with NaN or infinity; check its functions")
         return product
 
-    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
         rng = np.random.default_rng(0)
         for _ in range(2):
             digest.update(np.ascontiguousarray(self.product(rng.standard_normal(self.shape[0]))).data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -22,9 +21,9 @@ class DesignOptions:
     """Checked options of `as_design`; `memory_budget` and `reads` are the accountants of one design."""
 
     memory_limit: int | str = MEMORY_LIMIT
-    columns: Any = None
-    exclude: Any = None
-    codes: Any = "auto"
+    columns: Iterable[object] | None = None
+    exclude: Iterable[object] | None = None
+    codes: str | os.PathLike[str] | None = "auto"
     axis: int = 0
     columns_are: str = "columns"  # the argument that named the columns, for messages
     reads: FileReads = field(default_factory=FileReads, compare=False)
@@ -57,7 +56,7 @@ class DesignOptions:
         return np.array(chosen, dtype=np.intp)
 
 
-def column_indices(option: str, listed: Any, d: int, names: list[str] | None) -> list[int]:
+def column_indices(option: str, listed: Iterable[object], d: int, names: list[str] | None) -> list[int]:
     """Names or numbers of columns as numbers; an error that names the first that is not there."""
     places = {name: j for j, name in enumerate(names or [])}
     out = []

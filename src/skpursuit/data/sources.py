@@ -8,7 +8,9 @@ whatever NumPy makes an array of. A new source is one file with the two function
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -19,27 +21,41 @@ from skpursuit.data.disk import npy_source as file_source
 from skpursuit.data.disk import parquet_source
 from skpursuit.data.options import MEMORY_LIMIT, DesignOptions
 from skpursuit.data.store import TileStore
+from skpursuit.data.tile import Tile
 from skpursuit.parameters import check_flag
 
-# Each has `accepts(X)`, whether it knows this kind of X, and `make_tiles(X)`, a grid of tiles of checked X.
-IN_MEMORY_SOURCES: list[Any] = [sparse_source, operator_source, stacked_source, array_source]
-# Each has `accepts(X)` and `make_store(X, options)`.
-OUT_OF_CORE_SOURCES: list[Any] = [dask_source, parquet_source, file_source]
+
+class InMemorySource(Protocol):
+    """A module that knows some kinds of X, and makes a grid of tiles of checked X."""
+
+    def accepts(self, X: object, /) -> bool: ...
+    def make_tiles(self, X: Any, /) -> list[list[Tile]]: ...
+
+
+class OutOfCoreSource(Protocol):
+    """A module that knows some kinds of X, and makes a store of it."""
+
+    def accepts(self, X: object, /) -> bool: ...
+    def make_store(self, X: Any, options: DesignOptions, /) -> TileStore: ...
+
+
+IN_MEMORY_SOURCES: list[InMemorySource] = [sparse_source, operator_source, stacked_source, array_source]
+OUT_OF_CORE_SOURCES: list[OutOfCoreSource] = [dask_source, parquet_source, file_source]
 # Which X have named columns, and what reads one of these in its own type.
-NAMED_COLUMN_READERS: list[Any] = [
+NAMED_COLUMN_READERS: list[tuple[Callable[[object], bool], Callable[..., np.ndarray]]] = [
     (dask_source.is_frame, dask_source.read_target_column),
     (parquet_source.accepts, parquet_source.read_target_column),
 ]
 
 
 def as_design(
-    X: Any,
+    X: object,
     check: bool = True,
     *,
     memory_limit: int | str = MEMORY_LIMIT,
-    columns: Any = None,
-    exclude: Any = None,
-    codes: Any = "auto",
+    columns: Iterable[object] | None = None,
+    exclude: Iterable[object] | None = None,
+    codes: str | PathLike[str] | None = "auto",
     axis: int = 0,
 ) -> Design:
     """Turn a data matrix into a design that can be used again.
@@ -108,12 +124,12 @@ def as_design(
     return design
 
 
-def is_design(X: Any) -> TypeGuard[Design]:
+def is_design(X: object) -> TypeGuard[Design]:
     """Whether X is a design already."""
     return isinstance(X, Design)
 
 
-def make_design(X: Any, check: bool = True, options: DesignOptions | None = None) -> Design:
+def make_design(X: object, check: bool = True, options: DesignOptions | None = None) -> Design:
     """As `as_design`, for a design that lives for one call: X is not watched."""
     if is_design(X):
         X.store.check_unchanged()
@@ -140,19 +156,19 @@ def make_design(X: Any, check: bool = True, options: DesignOptions | None = None
     return design
 
 
-def is_out_of_core(X: Any) -> bool:
+def is_out_of_core(X: object) -> bool:
     """Whether X is a design already, or data that is not an array or a matrix in memory."""
     known = is_design(X) or type(X) is np.ndarray
     return is_design(X) if known else any(source.accepts(X) for source in OUT_OF_CORE_SOURCES)
 
 
-def split_target(X: Any, y: Any, check: bool = True) -> tuple[Design, Any]:
+def split_target(X: object, y: object, check: bool = True) -> tuple[Design, object]:
     """A design of X, and y; where y is the name of a column of X, X without that column, and its values."""
     if not isinstance(y, str):
-        design, y = make_design(X, check), dask_source.compute_if_dask(y)
-        if design.store.hint and np.ndim(y) and len(y) != design.shape[0]:
-            raise ValueError(f"y has {len(y)} rows and X has {design.shape[0]}; {design.store.hint}")
-        return design, y
+        design, target = make_design(X, check), dask_source.compute_if_dask(y)
+        if design.store.hint and np.ndim(target) and len(target) != design.shape[0]:
+            raise ValueError(f"y has {len(target)} rows and X has {design.shape[0]}; {design.store.hint}")
+        return design, target
     source, options = X, DesignOptions(exclude=[y])
     if is_design(X):
         if y in (X.store.names or []):

@@ -8,26 +8,26 @@ the caller's arrays but is not the caller's. CSR and CSC are kept as they are, o
 from __future__ import annotations
 
 from copy import copy
-from typing import Any
 
 from scipy import sparse
 
 from skpursuit.data.array_source import check_shape, float_dtype
 from skpursuit.data.sparse_tile import SparseTile
 from skpursuit.data.tile import Tile
+from skpursuit.numerics.arrays import Compressed, Indices
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whether X is a sparse array or matrix of scipy."""
     return hasattr(X, "format") and hasattr(X, "tocsr")
 
 
-def make_tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: sparse.sparray | sparse.spmatrix) -> list[list[Tile]]:
     """One tile: X in CSR or CSC form, its indices checked."""
     return [[SparseTile(checked_sparse(X))]]
 
 
-def checked_sparse(X: Any) -> Any:
+def checked_sparse(X: sparse.sparray | sparse.spmatrix) -> Compressed:
     """X as a CSR or CSC array of floats, with valid indices in order and none twice."""
     check_shape(X.shape)
     dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
@@ -40,7 +40,7 @@ def checked_sparse(X: Any) -> Any:
     return matrix
 
 
-def validated_compressed(X: Any) -> Any:
+def validated_compressed(X: sparse.sparray | sparse.spmatrix) -> Compressed:
     """A CSR or CSC array with valid indices; ValueError where X has others."""
     try:
         matrix = _checked(copy(X) if X.format in ("csr", "csc", "bsr") else _rebuilt(X))
@@ -50,7 +50,7 @@ def validated_compressed(X: Any) -> Any:
         raise ValueError(f"{told}; rebuild it from valid indices") from None
 
 
-def _rebuilt(X: Any) -> Any:
+def _rebuilt(X: sparse.sparray | sparse.spmatrix) -> sparse.csr_array:
     """A matrix of another format as CSR, through the constructors that check its fields."""
     if X.format == "lil" and [len(row) for row in X.rows] != [len(row) for row in X.data]:
         raise ValueError("its rows do not have as many values as column numbers")
@@ -62,7 +62,7 @@ def _rebuilt(X: Any) -> Any:
     return sparse.coo_array((data, (coo.row, coo.col)), shape=X.shape).tocsr()
 
 
-def _checked(X: Any) -> Any:
+def _checked(X: sparse.sparray | sparse.spmatrix) -> sparse.sparray | sparse.spmatrix:
     _check_integers(indices=X.indices, indptr=X.indptr)
     if (X.indptr[1:] < X.indptr[:-1]).any():
         raise ValueError("indptr must not decrease")
@@ -70,7 +70,7 @@ def _checked(X: Any) -> Any:
     return X if X.format == "bsr" else (sparse.csr_array if X.format == "csr" else sparse.csc_array)(X)
 
 
-def _check_integers(**numbers: Any) -> None:
+def _check_integers(**numbers: Indices) -> None:
     for name, values in numbers.items():
         if values.dtype.kind not in "iu":
             raise ValueError(f"{name} numbers have dtype {values.dtype}")

@@ -7,14 +7,15 @@ need the other layout (rows of CSC, columns of CSR) make it once with `ensure_la
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
 
-from skpursuit.data.change_detection import of_sparse
+from skpursuit.data.change_detection import Sample, of_sparse
 from skpursuit.data.dense_tile import MEAN_UNIT
-from skpursuit.data.tile import Cost, Tile
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.data.survey import Blocks
+from skpursuit.data.tile import Cost, Digest, Tile
+from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.sums import cast_residual
 
 LAYOUT_FORMATS = {"rows": "csr", "entries": "csr", "columns": "csc"}
@@ -26,7 +27,7 @@ class SparseTile(Tile):
     is_sparse = True
     mean_rounding_unit = MEAN_UNIT
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Compressed) -> None:
         self.shape, self.dtype = matrix.shape, matrix.dtype
         self.matrix = self.in_memory_matrix = matrix
         self.transposed = matrix.T
@@ -49,7 +50,7 @@ class SparseTile(Tile):
             return 0
         return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + 8 * (self.shape[0] + 1))
 
-    def layout(self, what: str) -> Any:
+    def layout(self, what: str) -> Compressed:
         """X in the layout whose lines are its "rows" or its "columns"."""
         self.ensure_layout(what)
         return self.layouts[LAYOUT_FORMATS[what]]
@@ -120,11 +121,11 @@ class SparseTile(Tile):
             return np.repeat(np.arange(len(self.matrix.indptr) - 1), np.diff(self.matrix.indptr))
         return self.matrix.indices
 
-    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         """All rows as one block; entries that are not stored are counted."""
         cols, d = self._line_of_entry(0), self.shape[1]
         values = self.matrix.data.astype(np.float64, copy=False)
-        found = []
+        found: list[Blocks] = []
         for given in weights:
             w = np.ones(self.shape[0]) if given is None else given
             each, total = w[self._line_of_entry(1)], float(w.sum())
@@ -138,7 +139,7 @@ class SparseTile(Tile):
             found.append((np.array([total]), (total * mean + left)[None], squares[None]))
         return found
 
-    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
         made = self.ensure_layout("rows")
         csr = self.layouts["csr"]
         for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
@@ -146,5 +147,5 @@ class SparseTile(Tile):
         read = self.cost()
         return read[0] + made[0], read[1] + made[1]
 
-    def samples(self) -> list[Any]:
+    def samples(self) -> list[Sample]:
         return of_sparse(self.matrix)

@@ -8,8 +8,8 @@ the arrays it was cut into then give the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import BLOCK_ROWS
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whether X is a list of arrays of two dimensions, or of lists of them."""
     if not isinstance(X, (list, tuple)):
         return False
     return any(getattr(part, "ndim", 0) >= 2 for row in X for part in as_list(row)[:1])
 
 
-def make_tiles(X: Any) -> list[list[Tile]]:
+def make_tiles(X: Sequence[object]) -> list[list[Tile]]:
     """Arrays side by side and below each other, cut again where their edges are no multiples of 512."""
     grid = [[checked_part(part, i, j) for j, part in enumerate(as_list(row))] for i, row in enumerate(X)]
     widths = [part.shape[1] for part in grid[0]]
@@ -45,12 +45,12 @@ def make_tiles(X: Any) -> list[list[Tile]]:
     return [[concatenated_tile(parts, is_by_columns(wider)) for parts in row] for row in zip(*columns)]
 
 
-def as_list(row: Any) -> Any:
+def as_list(row: object) -> Sequence[object]:
     """The arrays of a part, which may be a single one."""
     return row if isinstance(row, (list, tuple)) else [row]
 
 
-def checked_part(part: Any, i: int, j: int) -> Floats:
+def checked_part(part: object, i: int, j: int) -> Floats:
     """An array of a list, or an error that tells which it is."""
     if sparse_source.accepts(part) or operator_source.accepts(part):
         raise TypeError(

@@ -13,26 +13,32 @@ cost of the real ones but no entries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 from itertools import product as pairs
 from math import sqrt
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from skpursuit.data.caches import Caches
+from skpursuit.data.change_detection import Sample
 from skpursuit.data.memory_budget import UNLIMITED
+from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.survey import OPERATOR_BATCH, OperatorSurvey, Survey, SurveyBuilder
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.tile import Cost, Digest, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
 from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS
+
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_matrix import EncodeTransform
+    from skpursuit.data.codes.coded_tile import CodedTile
 
 
 class TilePosition(NamedTuple):
@@ -43,17 +49,6 @@ class TilePosition(NamedTuple):
     j: int
     rows: slice
     cols: slice
-
-
-class TileTransform(Hashable, Protocol):
-    """Makes the codes of a tile: a pure function of the tile and its number, and a small value itself."""
-
-    large_arrays: ClassVar[tuple[str, ...]]  # names of those that should stay in memory first
-
-    @property
-    def label(self) -> str: ...
-    def kind(self) -> type: ...
-    def __call__(self, tile: Any, number: int) -> Any: ...
 
 
 class ReadCosts(NamedTuple):
@@ -79,11 +74,11 @@ class Access(Protocol):
 
 
 Verb = str | Callable[..., Any]  # a method of tiles by its name, or a function of a tile
-Values = tuple[Any, ...]  # arguments after the tile
+Values = tuple[object, ...]  # arguments after the tile
 Arguments = Callable[[TilePosition], Values | None]
 
 
-def call(fn: Verb, thing: Any, arguments: Values) -> Any:
+def call(fn: Verb, thing: object, arguments: Values) -> Any:
     """A verb of a tile by its name, or a function of the tile."""
     return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
 
@@ -109,11 +104,11 @@ class TileStore:
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
-        self.origin: tuple[Any, Any] | None = None  # what X was made of, where that is not in memory
+        self.origin: tuple[object, DesignOptions] | None = None  # X and its options, if not in memory
         self.caches = self.new_caches()
-        self.samples: list[tuple[np.ndarray, Any, np.ndarray]] = []  # see `change_detection.py`
+        self.samples: list[tuple[Sample, np.ndarray]] = []  # see `change_detection.py`
         self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
-        self._transformed: dict[tuple[TileTransform, int], Any] = {}
+        self._transformed: dict[tuple[EncodeTransform, int], CodedTile] = {}
         if self.is_one_tile:  # whose verbs are those of the store
             tile = self.first
             for name in ("product", "take", "add_rows", "entries"):
@@ -133,7 +128,7 @@ class TileStore:
         return True
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
@@ -144,7 +139,7 @@ class TileStore:
         args : function
             The arguments after the tile, for a place, by default none: small ones, such as the part of r
             that belongs to its rows. None: the tile is not needed. They do not depend on results.
-        tile_transform : TileTransform, optional
+        tile_transform : EncodeTransform, optional
             The function gets what this makes of a tile instead of the tile. It is made once and cached.
         """
         for place in self.places:
@@ -155,11 +150,11 @@ class TileStore:
             if tile_transform is not None:
                 key = tile_transform, place.number
                 if key not in self._transformed:
-                    self._transformed[key] = tile_transform(thing, place.number)
+                    self._transformed[key] = tile_transform(thing)
                 thing = self._transformed[key]
             yield place, call(fn, thing, arguments)
 
-    def drop_transformed(self, tile_transform: TileTransform) -> None:
+    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
         """Forget what this made of the tiles."""
         for place in self.places:
             self._transformed.pop((tile_transform, place.number), None)
@@ -180,7 +175,7 @@ class TileStore:
         fn: Verb,
         cols: Indices,
         args: Callable[[TilePosition, Indices], Values | None] = lambda at, places: (),
-        tile_transform: TileTransform | None = None,
+        tile_transform: EncodeTransform | None = None,
     ) -> Iterator[tuple[TilePosition, Indices, Any]]:
         """As `map_tiles`, with the tiles of some columns; yields (place, places in cols, result).
 
@@ -482,16 +477,16 @@ class TileStore:
         """Remember one entry of every row and of every column; an operator has none to look at."""
         if self.in_memory:
             found = [one for _, samples in self.map_tiles("samples") for one in samples]
-            self.samples = [(array, at, np.array(array[at])) for array, at in found]
+            self.samples = [((array, at), np.array(array[at])) for array, at in found]
 
     def check_unchanged(self) -> None:
         """Raise ValueError if X was changed in place, as far as `change_detection.py` notices."""
-        if not all(np.array_equal(array[at], was, equal_nan=True) for array, at, was in self.samples):
+        if not all(np.array_equal(array[at], was, equal_nan=True) for (array, at), was in self.samples):
             raise ValueError(
                 "X was changed in place after its design was made; make a new design of it: as_design(X)"
             )
 
-    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
+    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
         """Feed all of X to a digest."""
         for tile, *beside in self.grid:
             reads.add_prepared(*tile.update_digest(digest, beside))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Survey:
     unit: float
     has_spreads: bool = True
 
-    def norms(self, centre: Any = 0.0) -> Floats:
+    def norms(self, centre: Floats | float = 0.0) -> Floats:
         """Norms of the columns less a centre each, of rows times the roots of their weights."""
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             return np.sqrt(self.squares + self.weight * (self.means - centre) ** 2)
@@ -116,7 +116,7 @@ class OperatorSurvey(Survey):
 
 def block_sums(
     block: Floats, weights: Floats | None, by_columns: bool, spreads: bool
-) -> tuple[float, Floats, Any]:
+) -> tuple[float, Floats, Floats | float]:
     """Weight, sums and, where spreads are wanted, squares about the mean of the columns of a block of rows.
 
     Not by BLAS across columns, whose sums of equal columns differ; a single column is summed up as of two.

@@ -10,21 +10,27 @@ pieces of 512 rows gives the same bits as X in one array.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Protocol, Self
 
-import numpy as np
-
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.data.change_detection import Sample
+from skpursuit.data.survey import Blocks
+from skpursuit.numerics.arrays import Compressed, Floats, FloatType, Indices
 
 Cost = tuple[int, int]  # entries and bytes
+
+
+class Digest(Protocol):
+    """A hash of `hashlib`."""
+
+    def update(self, data: bytes | memoryview, /) -> None: ...
 
 
 class Tile(ABC):
     """A rectangle of X. Rows and columns are numbered within it."""
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    in_memory_matrix: Any = None  # the array or sparse matrix that the tile is; an operator is none
+    dtype: FloatType
+    in_memory_matrix: Floats | Compressed | None = None  # what the tile is; an operator is none
     is_sparse = False  # whether entries that are zero are left out
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products
@@ -68,7 +74,7 @@ class Tile(ABC):
         """The largest |entry| of each row (axis 1)."""
         raise NotImplementedError
 
-    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Any]:
+    def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         """For each vector of weights of rows (None: ones) sums over blocks of rows: see `survey.Blocks`.
 
         Squares are zero where no `spreads` are wanted and they cost a look of their own.
@@ -86,9 +92,9 @@ class Tile(ABC):
         return 0
 
     @abstractmethod
-    def update_digest(self, digest: Any, beside: list[Any]) -> Cost:
+    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
-    def samples(self) -> list[Any]:
+    def samples(self) -> list[Sample]:
         """Arrays and positions in them that tell whether the tile was changed (`change_detection.py`)."""
         return []

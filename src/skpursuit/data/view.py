@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
+from skpursuit.data.tile import Digest
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
 from skpursuit.numerics.float_range import EPS
@@ -126,7 +126,7 @@ class View:
 
     # -- products come up -----------------------------------------------------------------------------
 
-    def correct_product(self, g: Floats, total: Any, cols: ColumnKey = ALL_COLUMNS) -> Floats:
+    def correct_product(self, g: Floats, total: Floats | float, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Entries of X^T u as entries of the view's product, given sum(u)."""
         if self.centre is not None:
             centre = self.centre[cols]
@@ -146,7 +146,7 @@ class View:
             return bound
         return guard_underflow(np.abs(self.divide_by_scale(bound, cols)), bound)
 
-    def centring_error_bound(self, unit: float, u: Floats, cols: ColumnKey = ALL_COLUMNS) -> Any:
+    def centring_error_bound(self, unit: float, u: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats | float:
         """Rounding of centre * sum(u), relative to `unit`."""
         return 0.0 if self.centre is None else sum_error_bound(unit, self.centre[cols], u)
 
@@ -200,7 +200,7 @@ class View:
         taken = np.abs(self.centre[cols]) * (sqrt(n) if self.row_scale is None else safe_norm(self.row_scale))
         return taken if self.scale is None else taken / np.abs(self.scale[cols])
 
-    def update_digest(self, digest: Any) -> None:
+    def update_digest(self, digest: Digest) -> None:
         """Feed the view to a digest."""
         digest.update(repr(self.constant).encode())
         for name in ("rows", "centre", "scale", "row_scale"):

@@ -30,9 +30,9 @@ from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, f
 from skpursuit.estimators.parameter_rules import check_parameters, check_values
 from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.guarantees.audit import ModelPath
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
-from skpursuit.parameters import check_unmasked
+from skpursuit.parameters import RandomSource, check_unmasked
 from skpursuit.problem.state import Record, Status
 from skpursuit.problem.targets import check_targets_range, checked_weights
 from skpursuit.progress import monitoring
@@ -40,7 +40,7 @@ from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
 
 FLOAT_DTYPES = (np.float64, np.float32)
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., object])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,7 +55,7 @@ def monitored(method: Method) -> Method:
     """Have a method of an estimator obey `verbose` and `time_limit`, on one thread of BLAS."""
 
     @wraps(method)
-    def call(self: Any, *args: Any, **options: Any) -> Any:
+    def call(self: MonitoredParams, *args: object, **options: object) -> object:
         name = type(self).__name__
         if self.time_limit is not None or not isinstance(self.verbose, bool):
             check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
@@ -65,10 +65,10 @@ def monitored(method: Method) -> Method:
     return call  # type: ignore[return-value]
 
 
-def with_checked_indices(X: Any) -> Any:
+def with_checked_indices(X: object) -> object:
     """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
     check_unmasked(X=X)
-    return validated_compressed(X) if issparse(X) and X.ndim == 2 else X
+    return validated_compressed(X) if issparse(X) and getattr(X, "ndim", 0) == 2 else X
 
 
 def select_rows(X: Any, rows: Indices) -> Any:
@@ -83,7 +83,7 @@ def select_rows(X: Any, rows: Indices) -> Any:
     return X.tocsr()[rows] if issparse(X) else getattr(X, "iloc", X)[rows]
 
 
-def _as_numbers(y: object) -> np.ndarray[Any, Any]:
+def _as_numbers(y: object) -> np.ndarray:
     """Targets of a regression, text of numbers included."""
     y = np.asarray(y)
     try:
@@ -106,7 +106,7 @@ def _needs_no_checks(X: object, y: object, features: int) -> bool:
     )
 
 
-def match_columns(design: Design, model: Any, features: Indices) -> Indices:
+def match_columns(design: Design, model: LinearBase, features: Indices) -> Indices:
     """Columns of a design that are features of a fitted model, by their names where both have names."""
     names, fitted = design.names, vars(model)
     if names is not None and "feature_names_in_" in fitted:
@@ -127,10 +127,10 @@ class CheckedSamples(NamedTuple):
     """
 
     base: Design
-    y: Any
+    y: np.ndarray
     weights: Floats | None
     kept: NDArray[np.bool_]
-    X: Any
+    X: Floats | Compressed | None
 
     def weighted(self, weights: Floats) -> CheckedSamples:
         """The samples with these weights; those of weight zero are left out."""
@@ -151,7 +151,7 @@ class LinearBase(MonitoredParams):
     """Predictions X w + b of a model with `coef_` and `intercept_`; sparse X is welcome."""
 
     coef_: Floats
-    intercept_: Any
+    intercept_: Floats | float
     n_features_in_: int
 
     def _check_samples(self, X: Any, y: Any, sample_weight: object, **checks: Any) -> CheckedSamples:
@@ -185,16 +185,16 @@ class LinearBase(MonitoredParams):
             sample_weight = np.full(design.shape[0], sample_weight)
         return samples.weighted(checked_weights(sample_weight, design.shape[0]))
 
-    def _design_and_target(self, X: object, y: object, **checks: Any) -> tuple[Design, Any]:
+    def _design_and_target(self, X: object, y: object, **checks: object) -> tuple[Design, np.ndarray]:
         """A design, or data on disk as one, and its targets, which may be the name of a column."""
         design, y = split_target(X, y)
         y = _as_numbers(y) if checks.get("y_numeric") and y is not None else y
         n, self.n_features_in_ = design.shape
-        _, y = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
+        _, checked = check_X_y(np.broadcast_to(0.0, (n, min(2, design.shape[1]))), y, **checks)
         vars(self).pop("feature_names_in_", None)
         if design.names is not None:
             self.feature_names_in_ = np.array(design.names, dtype=object)
-        return design, y
+        return design, checked
 
     def _decision(self, X: object) -> Floats:
         check_is_fitted(self, "coef_")
@@ -219,7 +219,7 @@ class LinearBase(MonitoredParams):
                     raise ValueError(f"X contains NaN or infinity in column {column}, which the model uses")
         return found
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: Any = None) -> float:
         """Score as scikit-learn's estimators of this kind do; samples of weight zero are ignored.
 
         Parameters
@@ -249,7 +249,7 @@ class LinearBase(MonitoredParams):
 class PursuitBase(LinearBase, SummaryMixin):
     """Coefficients and what is known of the runs: one for all targets, or one for each."""
 
-    support_: Any
+    support_: Indices | list[Indices]
     history_: list[Record] | list[list[Record]]
     n_iter_: int
     entries_read_: int
@@ -259,10 +259,10 @@ class PursuitBase(LinearBase, SummaryMixin):
         """Checked data, with targets as numbers."""
 
     @abstractmethod
-    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
+    def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         """The problems to solve for these targets; `changes` of parameters go into the config."""
 
-    def _decode_targets(self, y: Floats) -> Any:
+    def _decode_targets(self, y: np.ndarray) -> np.ndarray:
         """Targets as scorers and splitters know them."""
         return y
 
@@ -297,7 +297,7 @@ class PursuitBase(LinearBase, SummaryMixin):
         self.n_iter_ = max(result.n_iter for result in results)
         self.entries_read_ = sum(result.entries_read for result in results)
 
-    def model_path(self, X: Any, y: Any) -> ModelPath:
+    def model_path(self, X: object, y: object) -> ModelPath:
         """The problem that was fitted and the features in order of selection, for `audit` and `certify`."""
         check_is_fitted(self, "coef_")
         base, targets, weights, *_ = clone(self)._validate(X, y, None)
@@ -308,7 +308,7 @@ class PursuitBase(LinearBase, SummaryMixin):
         if "choice_" in vars(self):  # of cross-validation
             config = replace(config, solver="omp", ridge=vars(self)["choice_"]["ridge"])
         run, data = standardized_run(config, base, problems.targets[0], weights)
-        return ModelPath(run.problem, match_columns(base, self, self.support_), data.forced)
+        return ModelPath(run.problem, match_columns(base, self, np.asarray(self.support_)), data.forced)
 
     @property
     def status_(self) -> Status | list[Status]:
@@ -329,4 +329,4 @@ class PursuitParameters(MonitoredParams):
     scale: str = "none"
     max_iter: int | None = None
     ridge: float | None = None
-    random_state: Any = None
+    random_state: RandomSource = None

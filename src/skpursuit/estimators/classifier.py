@@ -7,10 +7,8 @@ against the rest, or one multinomial problem of all classes, which then share th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,7 +26,7 @@ from skpursuit.solvers import solver_names
 FEW_SAMPLES, FEWER = 150, 100  # samples up to which 10 folds pay, and below which 20 do
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: PursuitClassifierMixin) -> bool:
     """Whether the loss is one that gives probabilities; raises AttributeError otherwise."""
     if not as_loss(estimator.loss).gives_probability:
         raise AttributeError(
@@ -43,7 +41,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
 
     loss: str | Loss = "logistic"
     multi_class: str = "ovr"
-    class_weight: Any = None
+    class_weight: object = None
 
     def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data, with class codes 0, 1, ... for y and the class weights in the sample weights."""
@@ -59,10 +57,10 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
         return samples._replace(y=codes)
 
-    def _decode_targets(self, y: Floats) -> Any:
+    def _decode_targets(self, y: np.ndarray) -> np.ndarray:
         return self.classes_[y]
 
-    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
+    def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         """Targets are labels -1 and +1 of one class or of all, or class numbers."""
         n_classes = len(self.classes_)
         config = FitConfig.from_estimator(self, loss=self._loss(n_classes), **changes)
@@ -100,7 +98,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         return z[:, 0] if z.shape[1] == 1 else z
 
     @lazy_on_dask
-    def predict(self, X: object) -> Any:
+    def predict(self, X: object) -> np.ndarray:
         """Predict class labels."""
         z = self.decision_function(X)
         return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
@@ -227,7 +225,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     (True, True)
     """
 
-    def _default_folds(self, rows: float, labels: NDArray[Any]) -> tuple[int, int]:
+    def _default_folds(self, rows: float, labels: np.ndarray) -> tuple[int, int]:
         """With few samples more folds, so that each leaves nearly all of them to learn from."""
         if rows <= FEW_SAMPLES:
             most = 10 if rows >= FEWER else 20

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
-from sklearn.model_selection import PredefinedSplit, check_cv
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator, PredefinedSplit, check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from skpursuit.numerics.arrays import Floats, Indices
@@ -30,7 +29,7 @@ MAX_SAMPLED_ROWS = 20_000  # rows of which the spread of differences is found
 class SplitterRoutingMixin:
     """Metadata for the splitter (`groups`, say) may be given to `fit` when scikit-learn's routing is on."""
 
-    cv: Any
+    cv: object
     path_scores = "mean loss"  # what `PathDisplay` shows of `scores_`, with the other sign
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -40,11 +39,11 @@ class SplitterRoutingMixin:
 
     def _splits(
         self,
-        y: Any,
+        y: np.ndarray,
         kept: NDArray[np.bool_],
-        params: dict[str, Any],
+        params: dict[str, object],
         classifier: bool = False,
-        splitter: Any = None,
+        splitter: BaseCrossValidator | None = None,
     ) -> list[tuple[Indices, Indices]]:
         """Training and test parts as positions in y, the targets of the rows of X that are `kept`.
 
@@ -56,7 +55,7 @@ class SplitterRoutingMixin:
         counted = self.cv is None or isinstance(self.cv, Integral)
         named = isinstance(splitter, PredefinedSplit) or not (counted or splitter is self.cv)
         shown = np.ones_like(kept) if named else kept
-        routed: dict[str, Any] = {}
+        routed: dict[str, ArrayLike] = {}
         if params:
             if not sklearn.get_config()["enable_metadata_routing"]:
                 raise ValueError(
@@ -78,7 +77,7 @@ class SplitterRoutingMixin:
         return [(_positions(train, kept[shown]), _positions(test, kept[shown])) for train, test in splits]
 
 
-def _positions(part: Any, kept: NDArray[np.bool_]) -> Indices:
+def _positions(part: ArrayLike, kept: NDArray[np.bool_]) -> Indices:
     """Positions among the kept rows of the rows in a part, which are given by number or by a mask."""
     part = np.asarray(part)
     part = np.flatnonzero(part) if part.dtype == bool else part
@@ -118,11 +117,6 @@ class Folds:
     def shape(self) -> tuple[int, int]:
         """Folds and rows."""
         return self.train.shape[0], self.train.shape[1]
-
-    @cached_property
-    def are_complements(self) -> bool:
-        """Whether every fold trains on all that it does not test."""
-        return bool(np.array_equal(self.train + self.test, np.broadcast_to(self.weights, self.train.shape)))
 
     @cached_property
     def test_weight(self) -> Floats:

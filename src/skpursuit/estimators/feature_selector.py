@@ -29,7 +29,7 @@ from skpursuit.estimators.parameter_rules import check_parameters, is_auto
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.parameters import seed_of
+from skpursuit.parameters import RandomSource, seed_of
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.progress import current_monitor
@@ -105,12 +105,12 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     n_features_to_select: int | str | None = None
     n_resamples: int = 0
     threshold: float = 0.75
-    cv: Any = None
+    cv: object = None
     loss: str | Loss = "auto"
     ridge: float | None = None
     scale: str = "auto"
     selector: str | Selector = "auto"
-    random_state: Any = None
+    random_state: RandomSource = None
 
     @property
     def score(self) -> Any:
@@ -132,7 +132,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         n, d = samples.base.shape
-        ordered: Any = None
+        ordered: Indices | None = None
         k: Any = self.n_features_to_select
         if isinstance(k, str):
             ordered = self._chosen_by_cv(samples, loss, targets)
@@ -170,7 +170,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             random_state=self.random_state,
             verbose=False,
         )
-        X: Any = samples.base
+        X: object = samples.base
         weights, kept = samples.weights, samples.kept
         if samples.X is not None:  # all rows, because `cv` may name them
             places = np.maximum(np.cumsum(kept) - 1, 0)
@@ -180,7 +180,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             warnings.simplefilter("ignore", RuntimeWarning)
             return model.fit(X, targets, weights).support_
 
-    def _targets(self, y: Any) -> tuple[Loss, Floats]:
+    def _targets(self, y: np.ndarray) -> tuple[Loss, Floats]:
         """The loss and y as it takes it; several classes become one column each of squared loss."""
         kind = type_of_target(y)
         labels = kind in ("binary", "multiclass") and (y.dtype.kind in "OUSb" or kind == "binary")
@@ -214,7 +214,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         return counts / self.n_resamples
 
     @lazy_on_dask
-    def transform(self, X: object) -> Any:
+    def transform(self, X: object) -> object:
         """The features that were chosen.
 
         Parameters
@@ -233,7 +233,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         return np.ascontiguousarray(design.columns(chosen, cache=False).T)
 
     @lazy_on_dask
-    def inverse_transform(self, X: object) -> Any:
+    def inverse_transform(self, X: object) -> object:
         """All features from those that were chosen; the others are zero.
 
         Parameters

@@ -18,9 +18,10 @@ import numpy as np
 from skpursuit.data import Design
 from skpursuit.estimators.standardized import StandardizedData, codes_of_run, standardize
 from skpursuit.loop.run import Run, make_run
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.sums import safe_norm
+from skpursuit.parameters import RandomSource
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.state import State
@@ -38,9 +39,9 @@ class LinearFit(NamedTuple):
 
     columns: Indices
     coef: Floats
-    intercept: Any
+    intercept: Floats | float
     result: Any = None
-    finish: Callable[[], tuple[Indices, Floats, Any]] | None = None
+    finish: Callable[[], tuple[Indices, Floats, Floats | float]] | None = None
 
     def finished(self) -> LinearFit:
         """The model as its solver leaves it at the end of a run."""
@@ -69,10 +70,10 @@ class FitConfig:
     scale: str = "none"
     max_iter: int | None = None
     ridge: float | None = None
-    random_state: Any = None
+    random_state: RandomSource = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, **changes: Any) -> Self:
+    def from_estimator(cls, estimator: Any, **changes: object) -> Self:
         """Take the parameters an estimator has under these names."""
         given = estimator.get_params(deep=False) | changes
         given["loss"] = as_loss(given["loss"])
@@ -151,7 +152,7 @@ def _growing_fits(
         return
     (run, data), last = standardized_run(config.with_size(most), base, y, weights), None
 
-    def finish(state: State) -> tuple[Indices, Floats, Any]:
+    def finish(state: State) -> tuple[Indices, Floats, Floats | float]:
         with single_threaded_blas():
             return data.to_original(run.solver.finalize(run.problem, state))
 
@@ -185,7 +186,7 @@ def standardized_run(
     return run, data
 
 
-def coef_dtype(base: Design, fits: list[LinearFit]) -> np.dtype[Any]:
+def coef_dtype(base: Design, fits: list[LinearFit]) -> FloatType:
     """The dtype of X if predictions made in it agree with those in float64 to 1e-5, else float64."""
     if base.dtype == np.float64:
         return base.dtype

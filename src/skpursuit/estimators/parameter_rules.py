@@ -59,7 +59,7 @@ FLAGS = (
     *("fit_intercept", "shared_support", "null_test", "refit"),
     *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
 )
-CONSTRAINTS: dict[str, Any] = {
+CONSTRAINTS: dict[str, object] = {
     **dict.fromkeys(FLAGS, ("boolean",)),
     **dict.fromkeys(("n_nonzero_coefs", "max_nonzero_coefs", "n_components", "max_iter"), (COUNT, None)),
     "batch_size": [COUNT],
@@ -89,7 +89,7 @@ CONSTRAINTS: dict[str, Any] = {
 PATH_SOLVERS = [one_of("auto", *SOLVERS), Solver, list, tuple]  # those that know a number of coefficients
 
 
-def check_parameters(estimator: Any, **own: Any) -> None:
+def check_parameters(estimator: Any, **own: object) -> None:
     """Check what is not as by default; `own` has constraints that differ from those of their names."""
     defaults = _parameters(estimator.__class__)
     given = {name: getattr(estimator, name) for name in defaults}
@@ -106,7 +106,7 @@ def check_parameters(estimator: Any, **own: Any) -> None:
             warnings.warn(message, UserWarning, stacklevel=4)  # scikit-learn's checks set it everywhere
 
 
-def check_values(caller: str, own: Mapping[str, Any], **given: Any) -> None:
+def check_values(caller: str, own: Mapping[str, object], **given: Any) -> None:
     """Check values by the constraints of their names, and the parts of those that have parts."""
     constraints = {name: own[name] if name in own else CONSTRAINTS[name] for name in given}
     validate_parameter_constraints(constraints, given, caller)
@@ -130,13 +130,13 @@ def check_values(caller: str, own: Mapping[str, Any], **given: Any) -> None:
         as_loss(given["loss"])
 
 
-def _differ(value: Any, default: Any) -> bool:
+def _differ(value: object, default: object) -> bool:
     plain = bool, int, float, str, np.generic
     return not (isinstance(value, plain) and isinstance(default, plain) and value == default)
 
 
 @cache
-def _parameters(kind: Any) -> dict[str, Any]:
+def _parameters(kind: type) -> dict[str, object]:
     """The parameters of an estimator, which scikit-learn reads from its signature, and their defaults."""
     return {name: known.default for name, known in inspect.signature(kind).parameters.items()}
 

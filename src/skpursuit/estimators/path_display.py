@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skpursuit._text import write
 from skpursuit.estimators.parameter_rules import criterion_of
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import short_repr
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class PathDisplay:
     coef_path: Floats
     scores: Floats
     n_nonzero_coefs: int
-    sizes: Any = None
+    sizes: Indices | None = None
     one_se: int | None = None
-    feature_names: Any = None
+    feature_names: list[str] | None = None
     score_name: str = "score"
     audit: Audit | None = None
     proof: Proof | None = None
@@ -86,7 +86,7 @@ class PathDisplay:
         cls,
         estimator: Any,
         *,
-        feature_names: Any = None,
+        feature_names: list[str] | None = None,
         ax: Any = None,
         n_labels: int = 8,
         audit: Audit | None = None,

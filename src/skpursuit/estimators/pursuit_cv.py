@@ -15,15 +15,14 @@ from __future__ import annotations
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
@@ -53,7 +52,7 @@ from skpursuit.estimators.parameter_rules import PATH_SOLVERS, check_parameters,
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
-from skpursuit.parameters import seed_of
+from skpursuit.parameters import RandomSource, seed_of
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.state import Record, Status
@@ -66,7 +65,7 @@ NULL_P, NULL_T_CERTAIN = 0.08, 3.0  # chance up to which a relation is believed,
 NULL_P_ROWS = 9.0  # divided by the rows it is that chance where that is larger: few rows hide relations
 MIN_ROWS_PER_COLUMN, MIN_GRAM_ENTRIES = 50, 2e6  # from which "omp" takes Gram matrices of the folds
 #: For each fold the targets, and what each model of a path predicts.
-HeldOutPredictions = list[tuple[NDArray[Any], list[Floats]]]
+HeldOutPredictions = list[tuple[np.ndarray, list[Floats]]]
 Scorer = Callable[..., float]
 Splits = list[tuple[Indices, Indices]]  # training and test rows
 
@@ -87,7 +86,7 @@ class SearchData:
 
     X: object
     samples: CheckedSamples
-    labels: NDArray[Any]
+    labels: np.ndarray
     problems: Subproblems
     splits: Splits
 
@@ -96,21 +95,21 @@ class SearchData:
 class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     """Fits paths of models on each fold, or only on all data, and keeps the best model."""
 
-    solver: Any = "auto"
+    solver: str | Solver | list[str | Solver] = "auto"
     selector: str | Selector = "auto"
     max_nonzero_coefs: int | None = None
-    cv: Any = None
-    scoring: Any = None
+    cv: object = None
+    scoring: str | Scorer | None = None
     fit_intercept: bool = True
     scale: str = "auto"
-    ridges: Any = "auto"
+    ridges: str | float | Sequence[float] = "auto"
     selection: str = "best"
     null_test: bool = True
     n_jobs: int | None = None
-    random_state: Any = None
+    random_state: RandomSource = None
 
     @monitored
-    def fit(self, X: object, y: object, sample_weight: object = None, **fit_params: Any) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None, **fit_params: object) -> Self:
         """Choose the number of coefficients, and what else is to be chosen, and fit it on all samples.
 
         Parameters
@@ -150,7 +149,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             return sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
         return sparsity.clip_to_available("max_nonzero_coefs", self.max_nonzero_coefs, d)
 
-    def _drawn_splits(self, labels: NDArray[Any], samples: CheckedSamples, params: dict[str, Any]) -> Splits:
+    def _drawn_splits(self, labels: np.ndarray, samples: CheckedSamples, params: dict[str, object]) -> Splits:
         """Splits of `cv`; where it is a number of folds, these are drawn at random, twice for few samples.
 
         The folds of solvers by name are those of scikit-learn, which draws nothing.
@@ -160,14 +159,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             return find()
         rows = len(labels) if samples.weights is None else effective_rows(samples.weights)
         number, repeats = self._default_folds(rows, labels)
+        number = int(self.cv) if isinstance(self.cv, Integral) else number
         kind = StratifiedKFold if is_classifier(self) else KFold
         seed, splits = 0 if self.random_state is None else seed_of(self.random_state), []
         for r in range(repeats):
             state = (seed + r) % 2**32
-            splits += find(kind(int(self.cv or number), shuffle=True, random_state=state))
+            splits += find(kind(number, shuffle=True, random_state=state))
         return splits
 
-    def _default_folds(self, rows: float, labels: NDArray[Any]) -> tuple[int, int]:
+    def _default_folds(self, rows: float, labels: np.ndarray) -> tuple[int, int]:
         """Folds, and how often they are drawn: with few samples one drawing is a matter of luck."""
         return 5, 2 if rows <= 1000 else 1
 
@@ -341,19 +341,19 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _with_predictions(
         self, data: SearchData, models: list[list[LinearFit]], test: Indices
-    ) -> Iterator[Any]:
+    ) -> Iterator[Self]:
         """Copies of this estimator that know what each of the models predicts for the test part."""
         base = data.samples.base.for_run(private=True)
         tables = [predict_rows(base, list(fits), test) for fits in zip(*models)]
         for fits, *z in zip(models, *tables):
             model = self._fitted(fits, data)
             table = np.stack(z, axis=1).reshape(len(test), *model.coef_.shape[:-1])
-            model._decision = lambda X, table=table: table
+            vars(model)["_decision"] = lambda X, table=table: table
             yield model
 
-    def _fitted(self, fits: list[LinearFit], data: SearchData) -> Any:
+    def _fitted(self, fits: list[LinearFit], data: SearchData) -> Self:
         """A copy of this estimator with these coefficients."""
-        model: Any = copy.copy(self)
+        model = copy.copy(self)
         fits = [fit if fit.result is not None else fit._replace(result=SearchResult(0, 0)) for fit in fits]
         model._set_fitted(fits, data.samples.base, data.problems.joint)
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
@@ -370,7 +370,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         for fits, y in zip(zip(*models), targets):
             for k, z in enumerate(predict_rows(base, list(fits), np.arange(base.shape[0]))):
                 sizes = len(fits[k].columns), base.shape[1]
-                scores[k] -= information(self.scoring, config.loss, (y, weights), z, sizes)
+                scores[k] -= information(str(self.scoring), config.loss, (y, weights), z, sizes)
         if not np.isfinite(scores).any():
             raise ValueError(
                 "no number of coefficients has a finite criterion; divide y by its largest entry"

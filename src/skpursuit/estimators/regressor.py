@@ -7,7 +7,6 @@ Several targets either share one set of features, found by one run on all of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from sklearn.utils import Tags
 from sklearn.utils.validation import column_or_1d
@@ -35,7 +34,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
             return samples._replace(y=column_or_1d(samples.y, warn=True))
         return samples
 
-    def _subproblems(self, y: Floats, **changes: Any) -> Subproblems:
+    def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         joint = y.ndim == 1 or self.shared_support
         return Subproblems(FitConfig.from_estimator(self, **changes), [y] if joint else list(y.T), joint)
 

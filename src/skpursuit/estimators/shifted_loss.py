@@ -7,9 +7,9 @@ moved by this constant, and once it is done the constant is fitted again beside 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.convex_1d import minimize_convex_1d
@@ -23,7 +23,7 @@ class ShiftedLoss(Loss):
     """A loss of predictions that are all moved by a constant, one per target."""
 
     loss: Loss
-    shift: Any
+    shift: Floats | float
 
     @property
     def smoothness(self) -> float | None:  # type: ignore[override]
@@ -46,15 +46,15 @@ class ShiftedLoss(Loss):
         return self.loss.predicts_targets
 
     def for_target(self, t: int) -> ShiftedLoss:
-        return ShiftedLoss(self.loss, self.shift[t])
+        return ShiftedLoss(self.loss, np.ravel(self.shift)[t])
 
-    def check_targets(self, y: Any) -> Floats:
+    def check_targets(self, y: ArrayLike) -> Floats:
         return self.loss.check_targets(y)
 
 
 def optimal_intercept(
-    loss: Loss, y: Floats, weights: Floats | None = None, z: Any = 0.0, start: Any = 0.0
-) -> Any:
+    loss: Loss, y: Floats, weights: Floats | None = None, z: Floats | float = 0.0, start: Floats | float = 0.0
+) -> Floats | float:
     """The b (one per target) that minimises the sum of weighted losses at z + b.
 
     It is found by `minimize_convex_1d` in a bracket that is opened from `start`. Where predictions have the

@@ -12,7 +12,6 @@ predictions of the loss are shifted (`shifted_loss.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,10 +41,10 @@ class StandardizedData:
     weights: Floats | None
     centre: Floats
     scale: Floats
-    offset: Any
+    offset: Floats | float
     forced: tuple[int, ...] = ()
 
-    def to_original(self, state: State) -> tuple[Indices, Floats, Any]:
+    def to_original(self, state: State) -> tuple[Indices, Floats, Floats | float]:
         """Columns of X in order of selection, their coefficients, and the intercept."""
         real = np.asarray(state.support) < len(self.centre)
         columns, constant = state.support[real], state.coef[~real]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import estimator_html_repr
@@ -25,7 +25,7 @@ class SummaryMixin:
     """Adds `summary()` and a table to the HTML that notebooks show."""
 
     coef_: Floats
-    intercept_: Any
+    intercept_: Floats | float
 
     def summary(self, n_features: int = 20, guarantees: Iterable[Audit | Proof] = ()) -> str:
         """A small table of the model as text, the features with the largest effects first.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 
-def is_tensor(value: Any) -> bool:
+def is_tensor(value: object) -> bool:
     """Whether this is a tensor of PyTorch."""
     return type(value).__module__.split(".")[0] == "torch"
 

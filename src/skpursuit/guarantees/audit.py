@@ -9,7 +9,7 @@ of X with them has the scores of all columns at all steps.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,9 +48,9 @@ class ModelPath(NamedTuple):
 
 
 def audit(
-    X: Any,
-    y: Any,
-    path: Any,
+    X: object,
+    y: object,
+    path: object,
     *,
     loss: str | Loss = "squared",
     ridge: float = 0.0,
@@ -153,7 +153,9 @@ class StepWeigher:
         self.pending = []
 
 
-def read_path(X: Any, y: Any, path: Any, loss: str | Loss, ridge: float, fit_intercept: bool) -> ModelPath:
+def read_path(
+    X: object, y: object, path: object, loss: str | Loss, ridge: float, fit_intercept: bool
+) -> ModelPath:
     """The path of a `Result`, a fitted estimator or a list of columns, checked against X and y."""
     check_nonnegative("ridge", ridge, optional=False)
     check_flag("fit_intercept", fit_intercept)

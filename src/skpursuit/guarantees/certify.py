@@ -13,7 +13,6 @@ import heapq
 import time
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -84,9 +83,9 @@ class Proof:
 
 
 def certify(
-    X: Any,
-    y: Any,
-    path: Any,
+    X: object,
+    y: object,
+    path: object,
     *,
     loss: str | Loss = "squared",
     ridge: float = 0.0,

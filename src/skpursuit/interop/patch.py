@@ -25,7 +25,7 @@ from skpursuit.estimators import omp, omp_functions
 from skpursuit.estimators.coder import PursuitCoder
 
 LOG = logging.getLogger("skpursuit")
-Replaced = list[tuple[Any, str, Any]]  # (module, name, scikit-learn's own)
+Replaced = list[tuple[object, str, object]]  # (module, name, scikit-learn's own)
 _replaced: Replaced = []  # empty where scikit-learn is as it was
 
 
@@ -53,7 +53,7 @@ def patch_sklearn() -> ExitStack:
     if _replaced:
         return patch
     linear, coding = sklearn.linear_model, sklearn.decomposition
-    ours: dict[Any, Any] = {
+    ours: dict[object, object] = {
         linear.OrthogonalMatchingPursuit: omp.OrthogonalMatchingPursuit,
         linear.OrthogonalMatchingPursuitCV: omp.OrthogonalMatchingPursuitCV,
         linear.orthogonal_mp: _in_place_of(linear.orthogonal_mp, _orthogonal_mp),

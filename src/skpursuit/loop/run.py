@@ -25,7 +25,7 @@ from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER, MAX_GUESSES
-from skpursuit.parameters import check_flag, check_nonnegative, seed_of, short_repr
+from skpursuit.parameters import RandomSource, check_flag, check_nonnegative, seed_of, short_repr
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import Problem, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
@@ -42,15 +42,15 @@ CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
 
 def minimize(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     solver: str | Solver,
     selector: str | Selector = "auto",
     loss: str | Loss = "squared",
     *,
-    sample_weight: Any = None,
-    random_state: Any = None,
-    callback: Callable[[Record], Any] | None = None,
+    sample_weight: object = None,
+    random_state: RandomSource = None,
+    callback: Callable[[Record], object] | None = None,
     time_limit: float | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
     verbose: bool = False,
@@ -133,12 +133,12 @@ def minimize(
 @single_threaded_blas()
 def make_run(
     design: Design,
-    y: Any,
+    y: object,
     solver: str | Solver,
     selector: str | Selector,
     loss: str | Loss,
-    sample_weight: Any = None,
-    random_state: Any = None,
+    sample_weight: object = None,
+    random_state: RandomSource = None,
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
@@ -181,7 +181,7 @@ class Run:
     bound: BoundSelector
     seed: int
     bytes_before: int  # that were read from files before this run
-    callback: Callable[[Record], Any] | None = None
+    callback: Callable[[Record], object] | None = None
     time_limit: float | None = None
     weigher: StepWeigher | None = None
     state: State = field(init=False)

@@ -1,13 +1,16 @@
-"""The two kinds of arrays that the package speaks of, and the empty list of columns."""
+"""The kinds of arrays that the package speaks of, and the empty list of columns."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array, csr_array
 
-Floats = NDArray[np.floating[Any]]
+Floats = NDArray[np.floating]
+FloatType = np.dtype[np.floating]
+Compressed: TypeAlias = csr_array | csc_array
 Indices = NDArray[np.intp]
 
 NO_COLUMNS: Indices = np.empty(0, dtype=np.intp)

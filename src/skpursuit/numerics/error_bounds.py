@@ -13,12 +13,12 @@ only where there is nothing to round: for a zero column or a zero residual.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm, safe_norms
 
@@ -33,13 +33,13 @@ class Estimate(NamedTuple):
     error: Floats | None
 
 
-def residual_norms(r: Floats) -> Any:
+def residual_norms(r: Floats) -> Floats | float:
     """||r|| of each target, without overflow or underflow."""
     return safe_norm(r) if r.ndim == 1 else safe_norms(r.T)
 
 
 def outer_error_bound(
-    unit: float, sizes: Floats, vector_norms: Any, underflow: Any = SMALLEST_SUBNORMAL
+    unit: float, sizes: Floats, vector_norms: Floats | float, underflow: Floats | float = SMALLEST_SUBNORMAL
 ) -> Floats:
     """The products unit * sizes[j] * vector_norms[m], one row for each column, rounded up.
 
@@ -60,7 +60,7 @@ def guard_underflow(bound: Floats, source: Floats) -> NDArray[np.float64]:
     return bound + SMALLEST_SUBNORMAL * (source > 0)
 
 
-def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: np.dtype[Any]) -> Floats:
+def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: FloatType) -> Floats:
     """Rounding of X^T r in the precision of X: unit ||x_j|| ||r||, and products that are below its range.
 
     The residual of a float32 product is divided by at most 4 n max|r| first (see `cast_residual`), so that

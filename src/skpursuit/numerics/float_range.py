@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import frexp
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skpursuit.numerics.arrays import Floats
 
@@ -50,7 +48,7 @@ class NonFiniteError(ValueError):
     """NaN, or a number beyond the float range, where a finite one is needed."""
 
 
-def kth_largest(values: NDArray[np.floating[Any]], k: int) -> float:
+def kth_largest(values: Floats, k: int) -> float:
     """The k-th largest of some numbers, 1 <= k <= their count; raises `NonFiniteError` where one is NaN."""
     place = len(values) - k
     parted = np.partition(values, place)  # NaN goes to the end

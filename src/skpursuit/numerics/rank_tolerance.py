@@ -8,11 +8,14 @@ nothing, and its column counts as dependent, whichever way the projection was co
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.float_range import EPS
+
+Norm = TypeVar("Norm", float, Floats)
 
 
 def rank_tolerance(n: int) -> float:
@@ -20,7 +23,7 @@ def rank_tolerance(n: int) -> float:
     return 8 * max(16, n) * EPS
 
 
-def dependence_threshold(n: int, size: Any, floor: Any) -> Any:
+def dependence_threshold(n: int, size: Norm, floor: Norm) -> Norm:
     """The norm at or below which the remainder of a column of n numbers and that size is rounding.
 
     `floor` is the norm of the rounding that the column had before, as by centring (`Design.noise_floor`).

@@ -11,7 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class RowBuffer:
         self.rows, self.limit = rows, limit
         self._buffer, self._extended = buffer, False
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return RowBuffer, (self.rows, None, self.limit)  # without the room for more
 
     def extend(self, rows: np.ndarray) -> RowBuffer:

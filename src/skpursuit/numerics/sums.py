@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.float_range import MAX_SAFE_NORM, MIN_SAFE_NORM
 
 DOT_BATCH = 16  # lines that are multiplied by one call
 BLOCK_ROWS = 512  # rows of the pieces whose sums are added one after the other, wherever X is cut
 
 
-def cast_residual(r: Floats, dtype: np.dtype[Any]) -> tuple[Floats, Any]:
+def cast_residual(r: Floats, dtype: FloatType) -> tuple[Floats, Indices | int]:
     """R in the precision of X, each residual divided by a power of two that keeps its sums within float32."""
     if dtype == np.float64:
         return np.asarray(r, dtype=dtype), 0

@@ -8,15 +8,17 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 from skpursuit.numerics.blas import after_fork, single_threaded_blas, thread_counts
 from skpursuit.numerics.tuning import CHUNKS_PER_THREAD, MAX_KERNEL_WORK, MIN_PARALLEL_WORK
 
+T = TypeVar("T")
+Tasks = Sequence[tuple[object, ...]]  # the arguments of each
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
@@ -33,7 +35,7 @@ def _fallback() -> int:
     return cpu_count()
 
 
-def wait_interruptibly(future: Future[Any]) -> Any:
+def wait_interruptibly(future: Future[T]) -> T:
     """What a future gives; Ctrl-C is answered while it is waited for, also where another thread heard it."""
     while not wait([future], timeout=0.2).done:
         pass
@@ -78,7 +80,7 @@ def split_range(total: int, align: int, parts: int) -> list[tuple[int, int]]:
 
 
 def parallel_for(
-    kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
+    kernel: Callable[..., object], total: int, align: int, work: int, args: tuple[object, ...]
 ) -> None:
     """Call ``kernel(lo, hi, *args)`` on ranges that cover 0 to total, on several threads if that pays.
 
@@ -100,7 +102,7 @@ def parallel_for(
 
 
 def start_parallel_for(
-    kernel: Callable[..., Any], total: int, align: int, work: int, args: tuple[Any, ...]
+    kernel: Callable[..., object], total: int, align: int, work: int, args: tuple[object, ...]
 ) -> Callable[[], None]:
     """Have other threads start with what `parallel_for` does; the function returned helps them to the end.
 
@@ -121,9 +123,7 @@ def start_parallel_for(
     return finish
 
 
-def run_tasks(
-    task: Callable[..., Any], tasks: list[tuple[Any, ...]], work: int, n_threads: int | None = None
-) -> None:
+def run_tasks(task: Callable[..., object], tasks: Tasks, work: int, n_threads: int | None = None) -> None:
     """Call ``task(*piece)`` for every piece, on several threads if that pays.
 
     The caller fixes the pieces from the data alone, so that the number of threads changes no bit even where
@@ -146,7 +146,7 @@ def run_tasks(
         _begin(task, tasks, others)()
 
 
-def _begin(task: Callable[..., Any], tasks: list[tuple[Any, ...]], others: int) -> Callable[[], None]:
+def _begin(task: Callable[..., object], tasks: Tasks, others: int) -> Callable[[], None]:
     """Start `others` threads on the pieces; the function returned helps them to the end."""
     todo, process = deque(tasks), os.getpid()
     begun: list[Future[None]] = []
@@ -178,7 +178,7 @@ def extra_threads(work: int, n_threads: int | None = None) -> int:
     return min(n_threads or thread_count(), work // (MIN_PARALLEL_WORK // 2)) - 1
 
 
-def _drain(task: Callable[..., Any], todo: deque[tuple[Any, ...]]) -> None:
+def _drain(task: Callable[..., object], todo: deque[tuple[object, ...]]) -> None:
     """Take pieces until none is left; whoever fails or is interrupted leaves none to the others."""
     try:
         with no_nested_threads():

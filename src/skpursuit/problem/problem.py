@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ class Problem(SampleLosses):
 
 
 def make_problem(
-    design: Design, y: Any, loss: str | Loss, sample_weight: Any = None, ridge: float = 0.0
+    design: Design, y: object, loss: str | Loss, sample_weight: object = None, ridge: float = 0.0
 ) -> Problem:
     """Check y, loss and weights against the design."""
     loss = as_loss(loss)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import fixed_order_vdot
 from skpursuit.problem.losses import Loss, Squared
 
@@ -38,7 +38,7 @@ class SampleLosses:
     loss: Loss
     weights: Floats | None = None
 
-    def subset(self, rows: Any) -> SampleLosses:
+    def subset(self, rows: Indices | slice) -> SampleLosses:
         """Some of the samples."""
         return SampleLosses(self.y[rows], self.loss, None if self.weights is None else self.weights[rows])
 

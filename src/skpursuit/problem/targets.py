@@ -6,18 +6,15 @@ else its targets must be (`Loss.check_targets`), for which most need no more tha
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.float_range import check_range
 from skpursuit.parameters import as_array, short_repr
 
-AnyArray = NDArray[np.floating[Any]]
 
-
-def finite_targets(y: ArrayLike) -> AnyArray:
+def finite_targets(y: ArrayLike) -> Floats:
     """Return y as float32 (if it is) or float64, refusing what is not a finite number."""
     checked = as_array("y", y)
     if checked.dtype not in (np.float32, np.float64):
@@ -30,7 +27,7 @@ def finite_targets(y: ArrayLike) -> AnyArray:
     return checked
 
 
-def checked_targets(y: Any, n: int) -> AnyArray:
+def checked_targets(y: object, n: int) -> Floats:
     """Targets of n samples as float64, one or several for each: finite numbers."""
     y = as_array("y", y)
     if y.dtype.kind not in "fiub":
@@ -39,18 +36,18 @@ def checked_targets(y: Any, n: int) -> AnyArray:
         raise ValueError(f"y must have shape (n,) or (n, targets), got {y.shape}")
     if len(y) != n:
         raise ValueError(f"y has {len(y)} rows and X has {n}; they must be the same samples")
-    targets: AnyArray = y.astype(np.float64)
+    targets: Floats = y.astype(np.float64)
     if not np.isfinite(targets).all():
         raise ValueError("y contains NaN or infinity; drop those samples")
     return targets
 
 
-def check_targets_range(y: AnyArray) -> None:
+def check_targets_range(y: Floats) -> None:
     """Refuse targets, as the caller gave them, whose squares leave the range of floats."""
     check_range(np.abs(y).max(initial=0.0, keepdims=True).ravel(), lambda _: "y")
 
 
-def checked_weights(sample_weight: Any, n: int) -> AnyArray:
+def checked_weights(sample_weight: object, n: int) -> Floats:
     """Sample weights as float64: finite, not negative, not all zero."""
     weights = as_array("sample_weight", sample_weight)
     try:

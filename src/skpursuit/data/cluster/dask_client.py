@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import dask
@@ -23,6 +23,10 @@ from dask.base import get_scheduler, normalize_token
 from dask.core import flatten
 from dask.optimization import cull
 from dask.sizeof import sizeof
+from dask.typing import Key, NestedKeys
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 DEADLINE = 120.0  # seconds in which at least one task must end
 NO_WORKERS = 30.0  # seconds without a worker
@@ -32,14 +36,14 @@ KEPT_SHARE = 0.4  # of the workers' memory that X may take
 RESUME_HINT = "A run with a checkpoint goes on from it when it is started again"
 SCHEDULER_LOST = f"the Dask scheduler has gone away; start another. {RESUME_HINT}"
 
-Graph = dict[Any, Any]  # tasks by their keys, as Dask knows them
+Graph = dict[Key, object]  # tasks by their keys, as Dask knows them
 
 
 class ClusterError(RuntimeError):
     """The cluster cannot go on."""
 
 
-class TaskGraph(dict[Any, Any]):
+class TaskGraph(dict[Key, object]):
     """Tasks whose keys are used once. So it is named without a look at all arrays and objects in it."""
 
 
@@ -66,17 +70,17 @@ class Cluster:
         limits = [worker["memory_limit"] or float("inf") for worker in workers(self.client).values()]
         return KEPT_SHARE * sum(limits)
 
-    def persist(self, graph: Graph, keys: list[Any]) -> Graph:
+    def persist(self, graph: Graph, keys: list[Key]) -> Graph:
         """A graph of these tasks alone, whose results stay where they are made as long as it is held."""
         return dict(zip(keys, self._start(graph, keys)))
 
-    def results(self, graph: Graph, keys: list[Any]) -> Iterator[Any]:
+    def results(self, graph: Graph, keys: list[Key]) -> Iterator[Any]:
         """Results of tasks in their order."""
         begun = self._start(graph, keys) if keys else []
         self.round_trips += 1
-        yield from begun if self.client is None else self._brought(begun)
+        yield from begun if self.client is None else self._brought(self.client, begun)
 
-    def _start(self, graph: Graph, keys: list[Any]) -> list[Any]:
+    def _start(self, graph: Graph, keys: list[Key]) -> list[Any]:
         """Futures of these tasks; without a client their results."""
         graph = cull(graph, keys)[0]
         if self.client is None:
@@ -85,12 +89,12 @@ class Cluster:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return list(self.client.get(TaskGraph(graph), keys, sync=False))
 
-    def _brought(self, futures: list[Any]) -> Iterator[Any]:
+    def _brought(self, client: Client, futures: list[Any]) -> Iterator[Any]:
         """Results in order; the size of the largest so far says how many are brought at a time."""
         from distributed import KilledWorker
         from distributed.comm import CommClosedError
 
-        watch, largest, at = ResultCollector(self.client, futures), BATCH_BYTES, 0
+        watch, largest, at = ResultCollector(client, futures), BATCH_BYTES, 0
         while at < len(futures):
             batch = futures[at : at + max(1, BATCH_BYTES // largest)]
             try:
@@ -111,14 +115,14 @@ class Cluster:
 class ResultCollector:
     """Brings results of a trip, and looks at its tasks meanwhile."""
 
-    def __init__(self, client: Any, futures: list[Any]) -> None:
+    def __init__(self, client: Client, futures: list[Future | None]) -> None:
         self.client, self.futures = client, futures
         self.deadline = float(dask.config.get("skpursuit.deadline", DEADLINE))
         self.patience = float(dask.config.get("skpursuit.no-workers", NO_WORKERS))
         self.last_progress = self.last_worker_seen = time.monotonic()
         self.pending = len(futures)
 
-    def gather(self, batch: list[Any]) -> list[Any]:
+    def gather(self, batch: list[Future]) -> list[object]:
         """Results of some tasks, which are waited for."""
         from distributed import wait
 
@@ -129,7 +133,7 @@ class ResultCollector:
                 return False
             return True
 
-        async def gather() -> Any:
+        async def gather() -> list[object]:
             return await self.client.gather(batch, asynchronous=True)
 
         while not all(future.done() for future in batch):
@@ -169,17 +173,17 @@ def compute_collection(collection: Any) -> Any:
     keys = collection.__dask_keys__()
     found = Cluster().results(dict(collection.__dask_graph__()), list(flatten(keys)))
 
-    def nested(keys: Any) -> Any:
+    def nested(keys: NestedKeys) -> list[object]:
         return [nested(key) if isinstance(key, list) else next(found) for key in keys]
 
     finalize, more = collection.__dask_postcompute__()
     return finalize(nested(keys), *more)
 
 
-def workers(client: Any) -> dict[str, Any]:
+def workers(client: Client) -> dict[str, Any]:
     """The workers of a client by address; none where the scheduler does not answer."""
 
-    async def ask() -> Any:
+    async def ask() -> dict[str, Any]:
         return await client.scheduler.identity(n_workers=-1)
 
     try:
@@ -188,7 +192,7 @@ def workers(client: Any) -> dict[str, Any]:
         return {}
 
 
-def current_client() -> Any:
+def current_client() -> Client | None:
     """The client that Dask would use now, or None."""
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -11,13 +12,18 @@ from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads
 from skpursuit.data.store import TileStore
 
+if TYPE_CHECKING:
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
 
-def accepts(X: Any) -> bool:
+
+def accepts(X: object) -> TypeGuard[da.Array | dd.DataFrame]:
     """Whether X is a collection of Dask."""
     return type(X).__module__.split(".")[0] == "dask"
 
 
-def make_store(X: Any, options: DesignOptions) -> TileStore:
+def make_store(X: da.Array | dd.DataFrame, options: DesignOptions) -> TileStore:
     """X as tiles on the workers of the current client, or made in this process where there is none."""
     from skpursuit.data.cluster.dask_store import DaskStore
 
@@ -31,7 +37,7 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
     return DaskStore(as_dask_array(X), names, options.memory_budget)
 
 
-def read_target_column(X: Any, name: str, reads: FileReads) -> np.ndarray:
+def read_target_column(X: dd.DataFrame, name: str, reads: FileReads) -> np.ndarray:
     """One column of all rows of a data frame in its own type, brought to the driver; no file is read here."""
     from skpursuit.data.cluster.dask_client import compute_collection
 
@@ -43,7 +49,7 @@ def read_target_column(X: Any, name: str, reads: FileReads) -> np.ndarray:
     return values.to_numpy(dtype=getattr(values.dtype, "numpy_dtype", None))
 
 
-def as_dask_array(X: Any) -> Any:
+def as_dask_array(X: object) -> da.Array:
     """A two-dimensional Dask array of numbers, with known chunks that are not empty."""
     import dask.array as da
 
@@ -52,19 +58,19 @@ def as_dask_array(X: Any) -> Any:
     if X.ndim != 2:
         check_shape((1,) * X.ndim)
     float_dtype(X.dtype)
-    if np.isnan([size for sizes in X.chunks for size in sizes]).any():
-        X = X.compute_chunk_sizes()
-    check_shape(X.shape)
-    filled = tuple(tuple(size for size in sizes if size) for sizes in X.chunks)
-    return X if filled == X.chunks else X.rechunk(filled)
+    unknown = np.isnan([size for sizes in X.chunks for size in sizes]).any()
+    array = X.compute_chunk_sizes() if unknown else X
+    check_shape(array.shape)
+    filled = tuple(tuple(size for size in sizes if size) for sizes in array.chunks)
+    return array if filled == array.chunks else array.rechunk(filled)
 
 
-def is_frame(X: Any) -> bool:
+def is_frame(X: object) -> TypeGuard[dd.DataFrame]:
     """Whether X is a collection of Dask with named columns."""
-    return accepts(X) and type(X).__module__.split(".")[1] == "dataframe" and X.ndim == 2
+    return accepts(X) and type(X).__module__.split(".")[1] == "dataframe" and getattr(X, "ndim", 0) == 2
 
 
-def frame_array(frame: Any) -> Any:
+def frame_array(frame: dd.DataFrame) -> da.Array:
     """The columns of a data frame as a Dask array of floats; those that are no numbers are named."""
     import dask.array as da
     from dask import delayed
@@ -85,21 +91,21 @@ def frame_array(frame: Any) -> Any:
     return da.concatenate(made)
 
 
-def as_floats(part: Any) -> np.ndarray:
+def as_floats(part: pd.DataFrame) -> np.ndarray:
     """A partition of a data frame as an array; what is missing is NaN, which is refused later."""
     return np.ascontiguousarray(part.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def compute_if_dask(y: Any) -> Any:
+def compute_if_dask(y: object) -> Any:
     """Targets or weights that a Dask collection holds, brought to the driver; others as they are."""
-    if not accepts(y):
-        return y
-    from skpursuit.data.cluster.dask_client import compute_collection
+    if accepts(y):
+        from skpursuit.data.cluster.dask_client import compute_collection
 
-    return compute_collection(y)
+        return compute_collection(y)
+    return y
 
 
-def map_row_blocks(function: Any, X: Any, sample: Any) -> Any:
+def map_row_blocks(function: Callable[[object], Any], X: da.Array | dd.DataFrame, sample: object) -> da.Array:
     """A function of some rows, lazily of all rows: a Dask array; `sample` are rows that tell its form."""
     import dask.array as da
     from dask import delayed

@@ -14,33 +14,31 @@ chunks whenever they are asked for, and only codes are kept.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count, pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+import dask.array as da
 import numpy as np
+from dask.typing import Key
 from scipy.sparse import issparse
 
 from skpursuit.data.array_source import checked_array
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.cluster.dask_client import Cluster, Graph
+from skpursuit.data.codes.coded_matrix import EncodeTransform
 from skpursuit.data.dense_tile import DenseTile, is_by_columns
 from skpursuit.data.memory_budget import MemoryBudget
 from skpursuit.data.read_counter import ReadCounter
-from skpursuit.data.store import (
-    Arguments,
-    ReadCosts,
-    TilePosition,
-    TileStore,
-    TileTransform,
-    Values,
-    Verb,
-    call,
-)
-from skpursuit.data.tile import Tile
+from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Values, Verb, call
+from skpursuit.data.tile import Digest, Tile
+from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import BLOCK_ROWS
+
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_tile import CodedTile
 
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
@@ -72,13 +70,13 @@ class DaskStore(TileStore):
 
     in_memory = False
 
-    def __init__(self, X: Any, names: list[str] | None, limit: MemoryBudget) -> None:
+    def __init__(self, X: da.Array, names: list[str] | None, limit: MemoryBudget) -> None:
         self.memory_budget, self.cluster = limit, Cluster()
         self.name = uuid4().hex[:12]  # keys are used once: a scheduler may remember the results of old ones
         self._numbers = count()
         edges = tile_edges(X.chunks, X.dtype.itemsize)
         self.graph, self.tiles = self._tasks(X, edges)
-        self._made: dict[TileTransform, Graph] = {}
+        self._made: dict[EncodeTransform, Graph] = {}
         super().__init__(self._blank_grid(edges))
         self.names = names
         whole = self.cost()[1]
@@ -92,9 +90,9 @@ class DaskStore(TileStore):
         room = min(COLUMN_BYTES, self.memory_budget.columns)
         return Caches(columns=ColumnCache(room), gram_columns=ColumnCache(self.memory_budget.product_bytes))
 
-    def _tasks(self, X: Any, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Any]]:
+    def _tasks(self, X: da.Array, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Key]]:
         """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""
-        given, tasks = X.__dask_graph__(), dict[Any, Any]()
+        given, tasks = X.__dask_graph__(), dict[Key, object]()
         for rows in chunk_slices(X.chunks[0], edges[0]):
             for cols in chunk_slices(X.chunks[1], edges[1]):
                 parts = [(X.name, above.chunk, beside.chunk) for above in rows for beside in cols]
@@ -105,7 +103,7 @@ class DaskStore(TileStore):
 
     def _blank_grid(self, edges: tuple[list[int], list[int]]) -> list[list[Tile]]:
         """Tiles without entries, of the dtype and order of the first one; those of the same shape are one."""
-        tasks = self.named("describe", [(describe_tile, self.tiles[0])])
+        tasks = self.named("describe", [(lambda block: (block.dtype, is_by_columns(block)), self.tiles[0])])
         dtype, by_columns = next(self.cluster.results({**self.graph, **tasks}, list(tasks)))
         heights, widths = np.diff(edges[0]).tolist(), np.diff(edges[1]).tolist()
         blanks = {
@@ -117,16 +115,16 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
         things = self.tiles if tile_transform is None else list(graph)
         asked = [(place, given) for place in self.places if (given := args(place)) is not None]
-        made = [(partial(done, fn, given, tile_transform is None), things[at.number]) for at, given in asked]
+        made = [(partial(done, fn, given), things[at.number]) for at, given in asked]
         tasks = self.named(fn if isinstance(fn, str) else fn.__name__, made)
         yield from zip((at for at, _ in asked), self.cluster.results({**graph, **tasks}, list(tasks)))
 
-    def named(self, what: str, tasks: list[Any]) -> Graph:
+    def named(self, what: str, tasks: Sequence[object]) -> Graph:
         """Tasks by new keys, which are used once."""
         name = f"skpursuit_{what}-{self.name}-{next(self._numbers)}"
         return {f"{name}-{k}": task for k, task in enumerate(tasks)}
@@ -138,18 +136,18 @@ class DaskStore(TileStore):
             'single trip; use selector "certified", "gram", "exact" or "auto"'
         )
 
-    def _kept_graph(self, tile_transform: TileTransform) -> Graph:
+    def _kept_graph(self, tile_transform: EncodeTransform) -> Graph:
         """What is kept of the tiles; it is begun with when it is first asked for."""
         if tile_transform not in self._made:
-            made = [(partial(transform_tile, tile_transform, k), tile) for k, tile in enumerate(self.tiles)]
+            made = [(partial(transform_tile, tile_transform), tile) for tile in self.tiles]
             tasks = self.named(type(tile_transform).__name__, made)
             self._made[tile_transform] = self.cluster.persist({**self.graph, **tasks}, list(tasks))
         return self._made[tile_transform]
 
-    def drop_transformed(self, tile_transform: TileTransform) -> None:
+    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
         self._made.pop(tile_transform, None)
 
-    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
+    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
         """Feed a checksum of every tile to a digest."""
         reads.add_prepared(*self.cost())
         for place, found in self.map_tiles(checksum):
@@ -159,7 +157,7 @@ class DaskStore(TileStore):
 # -- what workers do; as `partial`, because Dask looks for keys in the arguments of a task -----------------
 
 
-def join_chunks(rows: list[ChunkSlice], cols: list[ChunkSlice], *chunks: Any) -> Any:
+def join_chunks(rows: list[ChunkSlice], cols: list[ChunkSlice], *chunks: np.ndarray) -> Floats:
     """The array of a tile from parts of chunks; nothing is copied where one chunk is all of it."""
     given = iter(chunks)
     parts = [
@@ -171,17 +169,17 @@ def join_chunks(rows: list[ChunkSlice], cols: list[ChunkSlice], *chunks: Any) ->
     return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
 
 
-def transform_tile(tile_transform: TileTransform, number: int, block: Any) -> Any:
+def transform_tile(tile_transform: EncodeTransform, block: Floats) -> CodedTile:
     """What is kept of a tile."""
-    return tile_transform(DenseTile(block), number)
+    return tile_transform(DenseTile(block))
 
 
-def done(fn: Verb, arguments: Values, is_tile: bool, block: Any) -> Any:
+def done(fn: Verb, arguments: Values, block: Floats | CodedTile) -> Any:
     """What a trip does with a tile, or with what is kept of it."""
-    return call(fn, DenseTile(block) if is_tile else block, arguments)
+    return call(fn, DenseTile(block) if isinstance(block, np.ndarray) else block, arguments)
 
 
-def checked_chunk(chunk: Any, above: ChunkSlice, beside: ChunkSlice) -> Any:
+def checked_chunk(chunk: np.ndarray, above: ChunkSlice, beside: ChunkSlice) -> Floats:
     """A chunk as an array of floats, or an error that tells which it is."""
     where = f"chunk ({above.chunk}, {beside.chunk}) of X"
     if np.shape(chunk) != (above.size, beside.size):
@@ -197,12 +195,7 @@ def checked_chunk(chunk: Any, above: ChunkSlice, beside: ChunkSlice) -> Any:
         raise type(error)(f"{where} is refused: {error}") from None
 
 
-def describe_tile(block: Any) -> tuple[Any, bool]:
-    """What the driver has to know of a tile: its dtype, and whether it has F order."""
-    return block.dtype, is_by_columns(block)
-
-
-def checksum(tile: Any) -> int:
+def checksum(tile: DenseTile) -> int:
     """A checksum of all entries of a tile."""
     return zlib.crc32(np.ascontiguousarray(tile.X).data)
 

@@ -11,16 +11,18 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import residual_norms
 from skpursuit.numerics.float_range import EPS
 
 if TYPE_CHECKING:
-    from skpursuit.data.codes.coded_tile import PathState
+    from skpursuit.data.codes.coded_tile import CodedTile, Cut, PathState
+    from skpursuit.data.dense_tile import DenseTile
     from skpursuit.data.store import TileStore
 
 ValueAndBound = tuple[Floats, Floats]  # an estimate and a bound on its error
@@ -44,7 +46,7 @@ class EncodeTransform:
 
         return CodedTile
 
-    def __call__(self, tile: Any, number: int) -> Any:
+    def __call__(self, tile: DenseTile) -> CodedTile:
         from skpursuit.data.codes.coded_tile import CodedTile
 
         return CodedTile.build(tile.X, fine=self.fine)
@@ -62,7 +64,7 @@ class PathProducts(NamedTuple):
         tiles has nothing to go on from, and starts again
     """
 
-    g: Any
+    g: Floats
     vector_errors: Floats
     norms: Floats
     represented: Callable[[int], PathState | None]
@@ -78,7 +80,7 @@ class TileCodeInfo(NamedTuple):
     errors: Floats
 
 
-def facts_of(panels: Any) -> TileCodeInfo:
+def facts_of(panels: CodedTile) -> TileCodeInfo:
     """The facts of the panels of one tile."""
     costs = [panels.cost(fine) for fine in (False, True)]
     return TileCodeInfo(
@@ -86,7 +88,7 @@ def facts_of(panels: Any) -> TileCodeInfo:
     )
 
 
-def followed(panels: Any, R: Floats, fine: bool, cut: list[Any]) -> tuple[Floats, ...]:
+def followed(panels: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
     return panels.start_path_product(R, fine=fine, cut=cut)()[:3]
 
@@ -152,13 +154,13 @@ class CodedMatrix:
         return total_cost(costs)
 
     def start_path_product(
-        self, R: Floats, before: PathState | None, dtype: Any, fine: bool = False
-    ) -> Callable[[], tuple[Any, Floats, Floats, Callable[[int], PathState | None]]]:
+        self, R: Floats, before: PathState | None, dtype: DTypeLike, fine: bool = False
+    ) -> Callable[[], tuple[Floats, Floats, Floats, Callable[[int], PathState | None]]]:
         """Products of the decoded columns with the rows of R; see `CodedTile.start_path_product`."""
-        cuts: list[list[Any]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
+        cuts: list[list[Cut]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
         args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
 
-        def finish() -> tuple[Any, Floats, Floats, Callable[[int], None]]:
+        def finish() -> tuple[Floats, Floats, Floats, Callable[[int], None]]:
             g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))
             norms: list[Floats] = []
             for place, (part, loss, of_rows) in self.store.map_tiles(followed, args, self.transform):
@@ -175,7 +177,7 @@ class CodedMatrix:
         return finish
 
 
-def estimated(panels: Any, cols: Indices, u: Floats, fine: bool) -> ValueAndBound:
+def estimated(panels: CodedTile, cols: Indices, u: Floats, fine: bool) -> ValueAndBound:
     """Estimates at some columns of a tile."""
     return panels.estimate(u, fine, cols)
 

@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from skpursuit.data.codes.encoder import CodeEncoder
 from skpursuit.data.codes.quantized_vectors import (
@@ -41,6 +41,7 @@ from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND
 from skpursuit.numerics.threads import start_parallel_for
 
 SLAB = 4 * PANEL_COLUMNS  # ranges of columns given to a thread start at multiples of this
+Cut: TypeAlias = "tuple[float, QuantizedVectors]"  # a power of two, and what was divided by it
 
 
 class QuantizedVectors(NamedTuple):
@@ -220,8 +221,8 @@ class CodedTile:
         centre: Floats,
         before: Floats | None = None,
         unit: float = 1.0,
-        dtype: Any = np.float64,
-    ) -> NDArray[Any]:
+        dtype: DTypeLike = np.float64,
+    ) -> Floats:
         """(vectors, columns): sums of products and of the products of these centres, in this unit.
 
         Running ones with `before`; the first vector stands twice in these cuts if `before` is of no entries.
@@ -247,9 +248,9 @@ class CodedTile:
         self,
         R: Floats,
         before: PathState | None = None,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         fine: bool = False,
-        cut: list[tuple[float, QuantizedVectors]] | None = None,
+        cut: list[Cut] | None = None,
     ) -> Callable[[], TilePathProducts]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
@@ -298,7 +299,7 @@ class CodedTile:
 
     def estimate(
         self, r: Floats, fine: bool = False, cols: Indices | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, NDArray[np.float64]]:
         """Estimate X^T r for r of shape (n,) or (n, m), with error bounds that hold, rounding included.
 
         From one byte or both; all of it, or the entries at `cols`, for which their panels are read.

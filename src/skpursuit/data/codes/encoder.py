@@ -14,8 +14,6 @@ F order ranges of columns.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,7 +62,7 @@ class CodeEncoder:
         self.exponent = np.zeros(d, np.intc)
         self.rows = np.diff(np.append(np.arange(0, n, BLOCK_ROWS), n))  # of the blocks
 
-    def build(self) -> dict[str, Any]:
+    def build(self) -> dict[str, np.ndarray]:
         """The arrays of the codes, by name."""
         if self.X.size:
             self.encode_all()

@@ -13,12 +13,12 @@ SQRT_BLOCK_ROWS = BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times
 
 
 def undo_normalization(
-    g: NDArray[np.float64],
+    g: Floats,
     bound: NDArray[np.float64],
     of_rows: NDArray[np.intc],
     of_columns: NDArray[np.intc],
     blocks: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, NDArray[np.float64]]:
     """Estimates and bounds times two to these powers; bounds wider by the rounding of their own sums."""
     wider = 1.0 + (blocks + 16) * SLACK_UNIT
     power = of_rows[:, None] + (of_columns if of_columns.any() else 0)

@@ -22,14 +22,17 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skpursuit._atomic_files import FileError, beside
+from skpursuit.data.codes.coded_matrix import EncodeTransform
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import CountedFile, FileReads
-from skpursuit.data.store import TileTransform
+
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_tile import CodedTile
 
 CODES_FORMAT = 4
 HEADER = "header.json"
@@ -104,7 +107,7 @@ class LazyArrays:
             self.__dict__.pop(name, None)
 
 
-def with_lazy_arrays(kind: type, values: dict[str, Any], stored: dict[str, ChecksummedArray]) -> Any:
+def with_lazy_arrays(kind: type, values: dict[str, object], stored: dict[str, ChecksummedArray]) -> Any:
     """An object of a dataclass with these values, and with arrays that are on disk."""
     made: Any = object.__new__(type(kind.__name__, (LazyArrays, kind), {}))
     made.__dict__.update(values, stored_arrays=stored)
@@ -116,7 +119,7 @@ class CodeStorage:
 
     Parameters
     ----------
-    tile_transform : TileTransform
+    tile_transform : EncodeTransform
         What makes them; `large_arrays` names those that should stay in memory first.
     header : dict
         What tells that codes in a folder are these: the identity of the source, for one.
@@ -128,8 +131,8 @@ class CodeStorage:
 
     def __init__(
         self,
-        tile_transform: TileTransform,
-        header: dict[str, Any],
+        tile_transform: EncodeTransform,
+        header: dict[str, object],
         folder: Path | None,
         options: DesignOptions,
         reads: FileReads,
@@ -138,10 +141,10 @@ class CodeStorage:
         self.header = {"format": CODES_FORMAT, **header}
         self.final_dir = None if folder is None else folder / tile_transform.label
         self.folder = Folder(self.final_dir or Path(), reads)
-        self.coded_tiles: dict[int, Any] = {}
+        self.coded_tiles: dict[int, CodedTile] = {}
         self.granted = 0
         self.in_memory: set[str] = set()
-        self.pieces: list[dict[str, Any]] = []  # what the header says of each file
+        self.pieces: list[dict[str, object]] = []  # what the header says of each file
         self.cleaner = ExitStack()  # removes a folder that is temporary or not complete
         weakref.finalize(self, self.cleaner.close)
 
@@ -173,7 +176,7 @@ class CodeStorage:
             values |= {name: stored.pop(name).read() for name in self.in_memory & stored.keys()}
             self.coded_tiles[number] = with_lazy_arrays(self.tile_transform.kind(), values, stored)
 
-    def put(self, number: int, made: Any, share: float) -> None:
+    def put(self, number: int, made: CodedTile, share: float) -> None:
         """Keep what was made of a tile, which is this share of X."""
         values = {field.name: getattr(made, field.name) for field in fields(made)}
         arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

@@ -19,20 +19,14 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data.caches import Caches, ColumnCache
+from skpursuit.data.codes.coded_matrix import EncodeTransform
+from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
 from skpursuit.data.disk.tile_readers import Stamp, TileReader, check_file_unchanged, stamp_of
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
-from skpursuit.data.store import (
-    Arguments,
-    ReadCosts,
-    TilePosition,
-    TileStore,
-    TileTransform,
-    Verb,
-    call,
-)
-from skpursuit.data.tile import Tile
+from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Verb, call
+from skpursuit.data.tile import Digest
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import wait_interruptibly
 from skpursuit.numerics.tuning import FILE_BYTE
@@ -63,7 +57,7 @@ class FileStore(TileStore):
         super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
         self.names, self.file_reads = names, (options.reads, FileReads())
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
-        self._spills: dict[TileTransform, CodeStorage] = {}
+        self._spills: dict[EncodeTransform, CodeStorage] = {}
         self._buffers: list[np.ndarray] = []
         (n, d), first = self.shape, self.recipes[0]
         whole = sum(recipe.file_bytes for recipe in self.recipes)
@@ -90,7 +84,7 @@ class FileStore(TileStore):
     # -- passes over the files --------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: TileTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         todo = [(place, given) for place in self.places if (given := args(place)) is not None]
         if tile_transform is None:
@@ -105,7 +99,7 @@ class FileStore(TileStore):
             spill.load_existing()
             self._spills[tile_transform] = spill
         if not spill.coded_tiles:
-            for place, made in self._made(tile_transform, spill):
+            for place, made in self._made(spill):
                 if (given := args(place)) is not None:
                     yield place, call(fn, made, given)
             return
@@ -115,7 +109,7 @@ class FileStore(TileStore):
             if isinstance(kept, LazyArrays):
                 kept.release()
 
-    def _made(self, tile_transform: TileTransform, spill: CodeStorage) -> Iterator[tuple[TilePosition, Any]]:
+    def _made(self, spill: CodeStorage) -> Iterator[tuple[TilePosition, Any]]:
         """What is made of the tiles, while they are loaded; it is kept when the caller has used it.
 
         What goes to disk is written by another thread, while the next tile is worked on.
@@ -124,7 +118,7 @@ class FileStore(TileStore):
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
                 for place, tile in zip(self.places, self._loaded(self.places)):
-                    made = tile_transform(tile, place.number)
+                    made = spill.tile_transform(tile)
                     if self.surveying is not None:
                         self.surveying.add(place, tile.survey(*self.surveying.arguments(place)))
                     yield place, made
@@ -135,10 +129,10 @@ class FileStore(TileStore):
                 wait_interruptibly(kept[0])
             spill.commit()
         except BaseException:  # an error, an interrupt or a caller that has enough: nothing is left behind
-            self.drop_transformed(tile_transform)
+            self.drop_transformed(spill.tile_transform)
             raise
 
-    def drop_transformed(self, tile_transform: TileTransform) -> None:
+    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
         if tile_transform in self._spills:
             self._spills.pop(tile_transform).discard()
 
@@ -147,7 +141,7 @@ class FileStore(TileStore):
         if self.options.codes == "auto" and not self._spills:
             self.codes_folder = Path(f"{path}.codes")
 
-    def _loaded(self, places: list[TilePosition]) -> Iterator[Tile]:
+    def _loaded(self, places: list[TilePosition]) -> Iterator[DenseTile]:
         """The tiles at these places, each as long as it is in hand: its buffer is used again."""
         recipes, stopped = [self.recipes[place.number] for place in places], False
         done, total = 0, sum(recipe.file_bytes for recipe in recipes)
@@ -155,7 +149,7 @@ class FileStore(TileStore):
         buffers = [self._buffers.pop() if self._buffers else np.empty(largest, np.uint8) for _ in range(2)]
         with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-reader") as reader:
 
-            def begun(some: list[TileReader], buffer: np.ndarray) -> list[Future[Any]]:
+            def begun(some: list[TileReader], buffer: np.ndarray) -> list[Future[DenseTile]]:
                 return [reader.submit(recipe.load, buffer, lambda: stopped) for recipe in some]
 
             try:
@@ -219,7 +213,7 @@ class FileStore(TileStore):
         for path, stamp in self.files().items():
             check_file_unchanged(path, stamp, stamp_of(path))
 
-    def update_digest(self, digest: Any, reads: ReadCounter) -> None:
+    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
         """Feed names, sizes and times of the files, and what was said of columns, to a digest.
 
         The limit and the tiles that follow from it are left out: a run may go on with another one.

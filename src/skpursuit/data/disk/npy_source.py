@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -38,10 +37,11 @@ KNOWN = "a .npy or .parquet file, or a folder of such pieces (not of more folder
 DATA_SUFFIXES = (".npy", ".parquet", ".pq")
 BY_COLUMNS = "where pieces have columns of X, give as_design(folder, axis=1)"
 WHOLE_ROWS = 4  # times as large a tile may be whose rows are then not read in parts, each by a call
+FilePath = str | os.PathLike[str]
 MIN_TILE_COLUMNS = 16  # a tile of long columns has at least these, if it can, and a multiple of them
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whether X is a path, a memory map over a plain file, or a list of these."""
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(not isinstance(part, (list, tuple)) and accepts(part) for part in X)
@@ -50,18 +50,18 @@ def accepts(X: Any) -> bool:
     return isinstance(X, (str, os.PathLike))
 
 
-def is_folder_of(X: Any, *endings: str) -> bool:
+def is_folder_of(X: FilePath, *endings: str) -> bool:
     """Whether X is a folder that has files with such an ending."""
     return os.path.isdir(X) and len(_names(X, endings)) > 0
 
 
-def _names(folder: Any, endings: tuple[str, ...]) -> list[str]:
+def _names(folder: FilePath, endings: tuple[str, ...]) -> list[str]:
     """The files of a folder with such an ending that are not hidden."""
     with file_errors(os.fspath(folder)):
         return [name for name in os.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
 
 
-def list_data_files(folder: Any, *endings: str) -> list[str]:
+def list_data_files(folder: FilePath | list[FilePath], *endings: str) -> list[str]:
     """The path, or the files of a folder with such an ending by their names, numbers in them by value.
 
     Those of a list one after the other.
@@ -71,7 +71,7 @@ def list_data_files(folder: Any, *endings: str) -> list[str]:
     if not os.path.isdir(folder):
         return [os.fspath(folder)]
 
-    def natural(name: str) -> list[Any]:
+    def natural(name: str) -> list[tuple[int, int, str] | tuple[int, int]]:
         return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name)]
 
     names = sorted(_names(folder, endings), key=natural)
@@ -83,7 +83,7 @@ def list_data_files(folder: Any, *endings: str) -> list[str]:
     return [os.path.join(folder, name) for name in names]
 
 
-def make_store(X: Any, options: DesignOptions) -> TileStore:
+def make_store(X: FilePath | np.memmap | list[FilePath | np.memmap], options: DesignOptions) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
     arrays, across = open_arrays(X, options.reads), 1 - options.axis
     for array in arrays:
@@ -97,7 +97,7 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
     return made
 
 
-def open_arrays(X: Any, reads: FileReads) -> list[RawFileArray]:
+def open_arrays(X: FilePath | np.memmap | list[FilePath | np.memmap], reads: FileReads) -> list[RawFileArray]:
     """The arrays in files that X is made of, in their order."""
     if isinstance(X, (list, tuple)):
         return [array for part in X for array in open_arrays(part, reads)]

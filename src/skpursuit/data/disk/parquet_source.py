@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.disk.npy_source import is_folder_of, list_data_files, load_or_stream, recipes_of
+from skpursuit.data.disk.npy_source import FilePath, is_folder_of, list_data_files, load_or_stream, recipes_of
 from skpursuit.data.disk.tile_readers import (
     READ_CHUNK_BYTES,
     Cancelled,
@@ -34,13 +34,13 @@ from skpursuit.data.disk.tile_readers import (
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.data.store import TileStore
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.numerics.sums import BLOCK_ROWS
 
 ENDINGS = ".parquet", ".pq"
 
 
-def accepts(X: Any) -> bool:
+def accepts(X: object) -> bool:
     """Whether X is the path of a Parquet file, or of a folder of them, or a list of such paths."""
     if isinstance(X, (list, tuple)):
         return len(X) > 0 and all(accepts(part) for part in X)
@@ -83,7 +83,7 @@ def footers(paths: list[str], reads: FileReads) -> list[Footer]:
 
 def common_columns(
     files: list[Footer], options: DesignOptions, any_type: bool = False
-) -> tuple[tuple[str, ...], np.dtype[Any]]:
+) -> tuple[tuple[str, ...], FloatType]:
     """Names and common dtype of the columns that count, which all files have, in any order, as numbers."""
     (first_path, _, first, _), single = files[0], True
     indexes = row_indexes(first)
@@ -111,12 +111,12 @@ def row_indexes(schema: Any) -> set[str]:
     return {name for name in schema.names if name.startswith("__index_level_") or name in listed}
 
 
-def is_numeric(kind: Any) -> bool:
+def is_numeric(kind: object) -> bool:
     """Whether a type of Arrow is a number or a truth value."""
     return re.fullmatch(r"u?int\d+|halffloat|float|double|bool", str(kind)) is not None
 
 
-def read_target_column(X: Any, name: str, reads: FileReads) -> np.ndarray:
+def read_target_column(X: FilePath | list[FilePath], name: str, reads: FileReads) -> np.ndarray:
     """One column of all rows in its own type: text as objects, whole numbers and truth values as such."""
     paths, parts = list_data_files(X, *ENDINGS), []
     common_columns(footers(paths, reads), DesignOptions(columns=[name], columns_are="y"), any_type=True)
@@ -135,16 +135,11 @@ def read_target_column(X: Any, name: str, reads: FileReads) -> np.ndarray:
 class RowGroup(DiskArray):
     """The columns of a row group that count."""
 
-    path: str
-    stamp: Stamp
     number: int
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
     nbytes: int  # on disk
     names: tuple[str, ...]
-    reads: FileReads
     last: dict[tuple[str, int], Floats]  # the group that was read last, by its path and number
-    is_f_order, reads_columns = True, False
+    reads_columns = False
 
     @property
     def entry_bytes(self) -> float:
@@ -169,7 +164,7 @@ class RowGroup(DiskArray):
         out[...] = self.last[key][rows, cols]
 
 
-def make_store(X: Any, options: DesignOptions) -> TileStore:
+def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStore:
     """X in one array where that fits in the limit, else tile by tile."""
     limit, reads = options.memory_budget, options.reads
     files = footers(list_data_files(X, *ENDINGS), reads)
@@ -178,7 +173,7 @@ def make_store(X: Any, options: DesignOptions) -> TileStore:
     for path, stamp, _, parts in files:
         for k, (rows, sizes) in enumerate(parts):
             shape, size = (rows, len(names)), sum(sizes.get(name, 0) for name in names)
-            groups += [RowGroup(path, stamp, k, shape, dtype, size, names, reads, last)] if rows else []
+            groups += [RowGroup(path, stamp, shape, dtype, reads, True, k, size, names, last)] if rows else []
     if not groups:
         raise FileError(files[0][0], "it has no rows", "write some")
     row_bytes, largest = len(names) * dtype.itemsize, max(group.shape[0] for group in groups)

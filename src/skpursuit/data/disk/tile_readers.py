@@ -69,13 +69,15 @@ def check_file_unchanged(path: str, stamp: Stamp, now: Stamp) -> None:
         raise FileError(path, f"{what} while it was in use", "make a new design of it: as_design(path)")
 
 
+@dataclass(frozen=True)
 class DiskArray(ABC):
     """A dense array in a file of some format."""
 
     path: str
     stamp: Stamp
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
+    reads: FileReads = field(compare=False)
     is_f_order: bool  # whether the entries of a column lie next to each other (F order)
     reads_columns = True  # whether a column of an array in F order is read without the others
 
@@ -93,13 +95,7 @@ class DiskArray(ABC):
 class RawFileArray(DiskArray):
     """A dense array whose bytes are in a file as they are in memory, from an offset on."""
 
-    path: str
     offset: int
-    shape: tuple[int, int]
-    is_f_order: bool
-    dtype: np.dtype[Any]
-    stamp: Stamp
-    reads: FileReads = field(compare=False)
 
     def __post_init__(self) -> None:
         end = self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
@@ -155,7 +151,7 @@ class TileReader:
     """How one tile is loaded: from parts of files."""
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     reads_single_columns: bool  # whether the tile has F order
     parts: tuple[FileRegion, ...]
 
@@ -170,7 +166,7 @@ class TileReader:
         sizes = [(p.rows.stop - p.rows.start) * (p.cols.stop - p.cols.start) for p in self.parts]
         return int(sum(size * part.array.entry_bytes for size, part in zip(sizes, self.parts)))
 
-    def tile(self, buffer: Any = None) -> DenseTile:
+    def tile(self, buffer: memoryview | None = None) -> DenseTile:
         """A tile in a buffer of at least `nbytes` bytes; without one its entries are never written."""
         order: Any = "F" if self.reads_single_columns else "C"
         return DenseTile(np.ndarray(self.shape, self.dtype, buffer, order=order), self.reads_single_columns)
@@ -228,12 +224,12 @@ def npy_array(path: str, reads: FileReads) -> RawFileArray:
         n, d = shape
     except (TypeError, ValueError) as error:
         raise FileError(path, str(error), "save a matrix of numbers") from None
-    return RawFileArray(path, offset, (n, d), by_columns and min(n, d) > 1, dtype, stamp, reads)
+    return RawFileArray(path, stamp, (n, d), dtype, reads, by_columns and min(n, d) > 1, offset)
 
 
-def mapped_array(X: np.memmap[Any, Any], reads: FileReads) -> RawFileArray | None:
+def mapped_array(X: np.memmap, reads: FileReads) -> RawFileArray | None:
     """The file behind a memory map; None where X is a part of it with gaps, or a private copy."""
-    base: Any = X
+    base = X
     while isinstance(base.base, np.memmap):
         base = base.base
     path, c_order, f_order = str(X.filename), X.flags.c_contiguous, X.flags.f_contiguous
@@ -242,4 +238,4 @@ def mapped_array(X: np.memmap[Any, Any], reads: FileReads) -> RawFileArray | Non
     if not (c_order or f_order) or X.dtype.kind not in "fiub":
         return None
     offset = base.offset + X.ctypes.data - base.ctypes.data
-    return RawFileArray(path, offset, X.shape, f_order and not c_order, X.dtype, stamp_of(path), reads)
+    return RawFileArray(path, stamp_of(path), X.shape, X.dtype, reads, f_order and not c_order, offset)

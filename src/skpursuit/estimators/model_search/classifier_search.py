@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -39,7 +38,7 @@ from skpursuit.estimators.model_search.search import (
     top_columns,
 )
 from skpursuit.fit.newton import fit_outputs
-from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Compressed, Floats, Indices
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.sample_losses import SampleLosses
 from skpursuit.progress import current_monitor
@@ -78,7 +77,7 @@ class FoldClassifier:
         self.columns = np.concatenate([self.columns, new])
         self.coef = np.vstack([self.coef, np.zeros((len(new), self.coef.shape[1]))])
 
-    def fit(self, rows: Any, ridge: float, max_iter: int = NEWTON_STEPS) -> None:
+    def fit(self, rows: Floats | Compressed, ridge: float, max_iter: int = NEWTON_STEPS) -> None:
         """Some Newton steps on the support; `rows` are all columns, the last of them ones."""
         used, k, w = self.columns, len(self.coef), self.coef
         penalty = np.full(k + self.fit_intercept, ridge * self.total)

@@ -236,7 +236,8 @@ class ColumnLeastSquares(FoldLeastSquares):
         self._room = room if room >= 2 * PREFETCH_COLUMNS and X.shape[0] >= FEW_ROWS else 0
         held = float(np.count_nonzero(folds.test)) * X.shape[1]
         self._tests: list[tuple[Indices, Floats]] = []  # rows that a fold tests, and these rows of X
-        if self._room and folds.are_complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
+        complements = (train + folds.test == folds.weights).all()
+        if self._room and complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
             tests = [np.flatnonzero(test) for test in folds.test]
             self._tests = [(rows, X[rows]) for rows in tests]
 

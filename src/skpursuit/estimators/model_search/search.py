@@ -61,14 +61,15 @@ class ScaledData(NamedTuple):
         A large sparse X is not centred, because it would not be sparse any more; each fold does it in
         formulas, which cost digits. A small one is made dense.
         """
-        X = samples.X if samples.kept.all() else samples.X[samples.kept]
+        X: Any = samples.X
+        X = X if samples.kept.all() else X[samples.kept]
         if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
             X = X.toarray()
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
         centre = 0.0 * data.centre if issparse(X) else data.centre
         noise = data.design.noise_floor(np.arange(X.shape[1]))
-        return cls(X, data.y, centre, data.scale, fit_intercept, data.offset, noise)
+        return cls(X, data.y, centre, data.scale, fit_intercept, np.asarray(data.offset), noise)
 
     def block(self, rows: Indices | slice = slice(None), out: Floats | None = None) -> Any:
         """Some rows of X as the models see it, into `out`; a sparse X stays sparse and is not centred."""

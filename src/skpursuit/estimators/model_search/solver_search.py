@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -140,7 +139,7 @@ class SolverSearch(CandidateSearch):
     def _constant(self, y: Floats, weights: Floats) -> LinearFit:
         """The best constant of a problem on some rows; zero without an intercept."""
         loss, shape, rows = self.configs[0].loss, self.configs[0].loss.prediction_shape(y), weights > 0
-        constant: Any = np.zeros(shape)
+        constant: Floats | float = np.zeros(shape)
         if self.configs[0].fit_intercept and loss.couples_targets:
             shares = np.bincount(y.astype(np.intp), weights, minlength=shape[0]) / weights.sum()
             constant = np.log(np.maximum(shares, 1e-12))

@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -37,6 +36,7 @@ from skpursuit.estimators.model_search.fold_least_squares import (
 from skpursuit.estimators.model_search.search import (
     BOOST_WORK,
     MAX_PATH_SIZE,
+    PATH_PATIENCE,
     TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
@@ -123,11 +123,12 @@ class SquaredSearch(CandidateSearch):
     def _path(self, family: str, ridge: float) -> list[Candidate]:
         return self.followed(family, ridge, self._models(self.squared, family, ridge))
 
-    def followed(self, family: str, ridge: float, models: Models, **how: Any) -> list[Candidate]:
+    def followed(
+        self, family: str, ridge: float, models: Models, patience: int = PATH_PATIENCE
+    ) -> list[Candidate]:
         """The candidates of models of growing size."""
-        return early_stopped_path(
-            self, family, ridge, ((size, self.evaluate(one)) for size, one in models), **how
-        )
+        found = ((size, self.evaluate(one)) for size, one in models)
+        return early_stopped_path(self, family, ridge, found, patience)
 
     def _models(self, folds: FoldLeastSquares, family: str, ridge: float) -> Models:
         if family == "boost":

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from numpy.typing import ArrayLike
 
-from skpursuit.problem.targets import AnyArray, finite_targets
+from skpursuit.numerics.arrays import Floats
+from skpursuit.problem.targets import finite_targets
 
 REQUIRED_METHODS = ("value", "residual", "curvature")
 
@@ -30,42 +31,42 @@ class Loss(ABC):
     prefers_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
     @abstractmethod
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def value(self, y: Floats, z: Floats) -> Floats:
         """Loss of each prediction."""
 
     @abstractmethod
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def residual(self, y: Floats, z: Floats) -> Floats:
         """Slope of the loss in z."""
 
     @abstractmethod
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def curvature(self, y: Floats, z: Floats) -> Floats:
         """Second derivative of the loss in z."""
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, residual and curvature; a `JointLoss` has them from one computation."""
         return self.value(y, z), self.residual(y, z), self.curvature(y, z)
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
         return finite_targets(y)
 
-    def resolved(self, y: AnyArray) -> Loss:
+    def resolved(self, y: Floats) -> Loss:
         """The loss with the parameters that were left to the targets y; folds share that of all samples."""
         return self
 
-    def prediction_shape(self, y: AnyArray) -> tuple[int, ...]:
+    def prediction_shape(self, y: Floats) -> tuple[int, ...]:
         """Trailing shape of the predictions for targets y: () for one target, (m,) for several."""
-        return y.shape[1:]
+        return tuple(y.shape[1:])
 
-    def mean(self, z: AnyArray) -> AnyArray:
+    def mean(self, z: Floats) -> Floats:
         """The expected target at prediction z."""
         return z
 
-    def probability(self, z: AnyArray) -> AnyArray:
+    def probability(self, z: Floats) -> Floats:
         """Probability of the label +1 at prediction z, where the loss `gives_probability`."""
         raise TypeError(f"{self!r} defines no probability of the label +1")
 
-    def probabilities(self, z: AnyArray) -> AnyArray:
+    def probabilities(self, z: Floats) -> Floats:
         """Probabilities of all classes, one row for each sample, where the loss `couples_targets`."""
         raise TypeError(f"{self!r} defines no probabilities of several classes")
 
@@ -77,7 +78,7 @@ class Loss(ABC):
         """The loss of one of several targets."""
         return self
 
-    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray | None:
+    def majorant(self, y: Floats, z: Floats) -> Floats | None:
         """Curvature of a parabola that touches the loss at z and lies above it; None where it has none."""
         return None
 
@@ -86,25 +87,25 @@ class JointLoss(Loss):
     """A loss whose value, residual and curvature share their work: a subclass gives `derivatives`."""
 
     @abstractmethod
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, residual and curvature."""
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def value(self, y: Floats, z: Floats) -> Floats:
         return self.derivatives(y, z)[0]
 
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def residual(self, y: Floats, z: Floats) -> Floats:
         return self.derivatives(y, z)[1]
 
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def curvature(self, y: Floats, z: Floats) -> Floats:
         return self.derivatives(y, z)[2]
 
 
 class Differentiable(Protocol):
     """What the object of a user's own loss must give; see `Loss`."""
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray: ...
+    def value(self, y: Floats, z: Floats) -> Floats: ...
+    def residual(self, y: Floats, z: Floats) -> Floats: ...
+    def curvature(self, y: Floats, z: Floats) -> Floats: ...
 
 
 class UserLoss(Loss):
@@ -121,11 +122,11 @@ class UserLoss(Loss):
     def __repr__(self) -> str:
         return f"UserLoss({self.loss!r})"
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def value(self, y: Floats, z: Floats) -> Floats:
         return self.loss.value(y, z)
 
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def residual(self, y: Floats, z: Floats) -> Floats:
         return self.loss.residual(y, z)
 
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def curvature(self, y: Floats, z: Floats) -> Floats:
         return self.loss.curvature(y, z)

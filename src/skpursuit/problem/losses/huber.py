@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import JointLoss
-from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Huber(JointLoss):
         # A NumPy scalar would turn float32 predictions into float64.
         object.__setattr__(self, "delta", float(self.delta))
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """With r = z - y clipped to c: c (r - c / 2), c, and one where nothing was clipped."""
         with np.errstate(over="ignore", under="ignore"):
             r = z - y
             c = np.clip(r, -self.delta, self.delta)
             return c * (r - 0.5 * c), c, (c == r).astype(r.dtype)
 
-    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def majorant(self, y: Floats, z: Floats) -> Floats:
         """Curvature min(1, delta / |z - y|) of the parabola that touches the loss at z and lies above it."""
         with np.errstate(over="ignore"):
             return self.delta / np.maximum(np.abs(z - y), self.delta)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import JointLoss
-from skpursuit.problem.targets import AnyArray, finite_targets
+from skpursuit.problem.targets import finite_targets
 
 
 class LogLink(JointLoss):
@@ -22,14 +23,14 @@ class LogLink(JointLoss):
     nonnegative_targets = True
     prefers_blocks = True
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array; ValueError unless finite and >= 0."""
         checked = finite_targets(y)
         if checked.size and checked.min() < 0:
             raise ValueError(f"{type(self).__name__} loss needs targets >= 0, got {checked.min():g}")
         return checked
 
-    def mean(self, z: AnyArray) -> AnyArray:
+    def mean(self, z: Floats) -> Floats:
         """The expected target, exp(z); infinity where it overflows."""
         with np.errstate(over="ignore"):
             return np.exp(z)
@@ -43,7 +44,7 @@ class Poisson(LogLink):
     so there is no smoothness constant.
     """
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """With u = z - log(y): y (exp(u) - 1 - u), y (exp(u) - 1) and exp(z)."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             u, e = z - np.log(np.where(y > 0, y, 1)), np.exp(z)
@@ -68,13 +69,13 @@ class Gamma(LogLink):
     2.0
     """
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """With t = log(y) - z: exp(t) - 1 - t, 1 - exp(t) and exp(t)."""
         t = np.log(y) - z
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return exp_minus_line(t), -np.expm1(t), np.exp(t)
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array; ValueError unless finite and > 0."""
         checked = finite_targets(y)
         if checked.size and checked.min() <= 0:
@@ -107,7 +108,7 @@ class Tweedie(LogLink):
         check_number("power", self.power, "[1, 2]")
         object.__setattr__(self, "power", float(self.power))
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """With a = 2 - power, b = power - 1, u = exp(a z) and v = y exp(-b z) three sums of these two.
 
         They are u / a + v / b - y^a / (a b), u - v, and a u + b v.
@@ -119,12 +120,12 @@ class Tweedie(LogLink):
             u, v = np.exp(a * z), y * np.where(y > 0, np.exp(-b * z), 0)
             return u / a + v / b - y**a / (a * b), u - v, a * u + b * v
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array; ValueError unless finite and >= 0, or > 0 for power 2."""
         return Gamma().check_targets(y) if self.power == 2.0 else super().check_targets(y)
 
 
-def exp_minus_line(u: AnyArray) -> AnyArray:
+def exp_minus_line(u: Floats) -> Floats:
     """exp(u) - 1 - u; near zero, where the difference cancels, by its series."""
     near = 0.5 * u * u * (1 + u / 3 * (1 + u / 4 * (1 + u / 5 * (1 + u / 6))))
     return np.where(np.abs(u) < 1e-2, near, np.expm1(u) - u)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses.base import JointLoss
 from skpursuit.problem.losses.multinomial import Multinomial
-from skpursuit.problem.targets import AnyArray, finite_targets
+from skpursuit.problem.targets import finite_targets
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Logistic(JointLoss):
     has_entropy_bound = True
     prefers_blocks = True
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, residual and curvature from one exponential, exp(-|z|), which cannot overflow."""
         with np.errstate(under="ignore"):
             margin = y * z
@@ -30,12 +31,12 @@ class Logistic(JointLoss):
             residual = -y * (np.where(margin > 0, e, 1) / more)
             return np.maximum(-margin, 0) + np.log1p(e), residual, e / np.square(more)
 
-    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def majorant(self, y: Floats, z: Floats) -> Floats:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
-        half: AnyArray = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
+        half: Floats = np.maximum(0.5 * np.abs(z), 1e-8)  # the limit at zero is 1/4
         return np.tanh(half) / (4 * half)
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array; ValueError unless every label is -1 or +1."""
         checked = finite_targets(y)
         wrong = checked[np.abs(checked) != 1]
@@ -43,7 +44,7 @@ class Logistic(JointLoss):
             raise ValueError(f"logistic loss needs labels -1 and +1, got {wrong.flat[0]:g}")
         return checked
 
-    def probability(self, z: AnyArray) -> AnyArray:
+    def probability(self, z: Floats) -> Floats:
         """Chance of the label +1, 1 / (1 + exp(-z))."""
         e = np.exp(-np.abs(z))
         return np.where(z >= 0, 1.0, e) / (1.0 + e)

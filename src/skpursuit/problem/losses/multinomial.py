@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses.base import JointLoss
-from skpursuit.problem.targets import AnyArray, finite_targets
+from skpursuit.problem.targets import finite_targets
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Multinomial(JointLoss):
     gives_probability = True
     prefers_blocks = True
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """The loss of each row; its probabilities less the indicator of y; and p_k (1 - p_k)."""
         e, others, distance = self._shifted(z)
         rows, y, total = np.arange(len(z)), np.asarray(y, np.intp), 1 + others
@@ -37,16 +38,16 @@ class Multinomial(JointLoss):
         r[y, rows] = -e.sum(axis=0) / total
         return distance[y, rows] + np.log1p(others), r.T, curvature.T
 
-    def probabilities(self, z: AnyArray) -> AnyArray:
+    def probabilities(self, z: Floats) -> Floats:
         """Class probabilities exp(z_k) / sum_l exp(z_l), shape (n, K)."""
         e, others, _ = self._shifted(z)
         return (e / (1 + others)).T
 
-    def prediction_shape(self, y: AnyArray) -> tuple[int, ...]:
+    def prediction_shape(self, y: Floats) -> tuple[int, ...]:
         """Trailing shape (K,) of the predictions for these labels."""
         return (int(np.max(y)) + 1,)
 
-    def check_targets(self, y: ArrayLike) -> AnyArray:
+    def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as an integer array; ValueError unless it is a vector of whole numbers >= 0."""
         checked = finite_targets(y)
         if checked.ndim != 1:
@@ -56,7 +57,7 @@ class Multinomial(JointLoss):
         return checked.astype(np.intp)
 
     @staticmethod
-    def _shifted(z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def _shifted(z: Floats) -> tuple[Floats, Floats, Floats]:
         """exp(z - max), the sum of all but one of the largest of them, and max - z; classes in rows.
 
         Sums over few classes are fast across rows, slow along them.

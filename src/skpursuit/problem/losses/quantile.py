@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
 from skpursuit.problem.losses.base import JointLoss
-from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Quantile(JointLoss):
                 check_number(name, getattr(self, name), allowed)
                 object.__setattr__(self, name, float(getattr(self, name)))  # NumPy's would widen float32
 
-    def resolved(self, y: AnyArray) -> Quantile:
+    def resolved(self, y: Floats) -> Quantile:
         """Return the loss with a width, its own or that which targets y give it."""
         return replace(self, width=self._width_for(y))
 
-    def _width_for(self, y: AnyArray) -> float:
+    def _width_for(self, y: Floats) -> float:
         if self.width is not None:
             return self.width
         y = 1e-3 * np.atleast_1d(np.asarray(y, dtype=np.float64))
@@ -68,7 +68,7 @@ class Quantile(JointLoss):
         """The curvature of the parabola."""
         return None if self.width is None else 1.0 / self.width
 
-    def derivatives(self, y: AnyArray, z: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """With r = z - y and s = r / width, clipped to [-level, 1 - level]: s (r - s width / 2), and s.
 
         The curvature is 1 / width, or zero where s was clipped.
@@ -81,7 +81,7 @@ class Quantile(JointLoss):
             curvature = np.where(slope == steep, 1.0 / width, 0.0).astype(r.dtype)
             return slope * (r - 0.5 * width * slope), slope, curvature
 
-    def majorant(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def majorant(self, y: Floats, z: Floats) -> Floats:
         """Curvature of the parabola that touches the loss at z and, beyond the target, its other line.
 
         With s the steepness of the line at z it is 1 / (2 |z - y| + (1 - 2 s) width), at most 1 / width.

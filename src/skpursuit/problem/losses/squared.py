@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import AnyArray
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class Squared(Loss):
     quadratic = True
     predicts_targets = True
 
-    def value(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def value(self, y: Floats, z: Floats) -> Floats:
         """(y - z)^2 / 2."""
         with np.errstate(over="ignore", under="ignore"):
             r = z - y
             return 0.5 * r * r
 
-    def residual(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def residual(self, y: Floats, z: Floats) -> Floats:
         """Slope z - y."""
         return z - y
 
-    def curvature(self, y: AnyArray, z: AnyArray) -> AnyArray:
+    def curvature(self, y: Floats, z: Floats) -> Floats:
         """One everywhere."""
         return np.ones_like(z - y)
