@@ -33,10 +33,9 @@ def test_short_ways_equal_the_loop(n, d, k, seed, weighted, order):
 
 
 def test_both_ways_are_taken():
-    ways = {
-        choose_backend(as_design(problem(0, n, d)[0]), 10, "auto", "auto") for n, d in [(600, 8), (30, 500)]
-    }
-    assert ways == {"gram", "columns"}
+    cases = [(600, 8, 10, 0), (30, 500, 10, 0), (50, 1000, 200, 0), (50, 1000, 200, 5)]  # steps and folds
+    ways = [choose_backend(as_design(problem(0, n, d)[0]), k, "auto", "auto", f) for n, d, k, f in cases]
+    assert ways == ["gram", "columns", "gram", "columns"]
 
 
 @pytest.mark.parametrize("pursue", ["gram", "columns"])
@@ -90,3 +89,13 @@ def test_near_ties_of_far_columns_are_told_apart(seed):
     path = omp_path(ColumnPursuit(np.ascontiguousarray(X.T), y, 1))
     scores = np.abs((X.astype(np.longdouble) * y[:, None]).sum(axis=0))
     assert scores[path.support[0]] > scores.max() - 2e-8  # the rounding of one product
+
+
+@pytest.mark.parametrize("bad", [np.nan, 1e130])
+@pytest.mark.parametrize("shape", [(600, 8), (30, 200)])
+def test_numbers_that_are_refused_are_named_by_their_column(shape, bad):
+    X, y = problem(0, *shape)
+    X[4, 3] = bad
+    for fit_intercept in (True, False):
+        with pytest.raises(ValueError, match="column 3"):
+            OrthogonalMatchingPursuit(fit_intercept=fit_intercept).fit(X, y)

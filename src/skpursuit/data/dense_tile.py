@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from skpursuit.data.change_detection import Sample, of_array
-from skpursuit.data.survey import Blocks, block_sums
+from skpursuit.data.survey import Blocks, block_means, block_sums
 from skpursuit.data.tile import Cost, Digest, Tile
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, Indices
@@ -223,6 +223,8 @@ class DenseTile(Tile):
 
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0
+        if not (spreads or by_columns or self.shape[1] == 1):
+            return [block_means(self.X, w) for w in weights]
         found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
         with np.errstate(all="ignore"):
             for b, i in enumerate(starts):

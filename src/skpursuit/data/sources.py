@@ -186,6 +186,9 @@ def split_target(X: object, y: object, check: bool = True) -> tuple[Design, obje
     return make_design(X, check, options), values
 
 
-def check_finite(design: Design) -> None:
-    """Refuse NaN, infinity and columns whose squares leave the range of floats."""
-    design.store.check_finite(design.reads)
+def check_finite(design: Design, norm: float | None = None) -> None:
+    """Refuse NaN, infinity and columns whose squares leave the range of floats.
+
+    `norm` is the Frobenius norm of X, where the caller knows it.
+    """
+    design.store.check_finite(design.reads, norm)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from itertools import product as pairs
 from math import sqrt
 from os import PathLike
@@ -98,8 +98,8 @@ class TileStore:
         self.n_tiles, self.is_sparse = len(grid) * len(grid[0]), self.first.is_sparse
         self.is_one_tile = self.in_memory and self.n_tiles == 1
         self.in_memory_matrix = self.first.in_memory_matrix if self.is_one_tile else None
-        self.row_edges = np.cumsum([0, *(row[0].shape[0] for row in grid)])
-        self.col_edges = np.cumsum([0, *(tile.shape[1] for tile in grid[0])])
+        self.row_edges = np.array([0, *accumulate(row[0].shape[0] for row in grid)])
+        self.col_edges = np.array([0, *accumulate(tile.shape[1] for tile in grid[0])])
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
@@ -439,15 +439,16 @@ class TileStore:
             return product_error_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_error_bound(self.rounding_unit, self.norm_bounds(reads), r, self.dtype)
 
-    def check_finite(self, reads: ReadCounter) -> None:
+    def check_finite(self, reads: ReadCounter, norm: float | None = None) -> None:
         """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway.
 
         ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
         """
         if self.caches.finite or not self.first.has_entries:
             return
-        sizes = self.norm_bounds(reads)
-        self.caches.finite = bool(LEAST_SIZE * sqrt(len(sizes)) <= sizes.min() and sizes.max() <= MOST_SIZE)
+        sizes = np.atleast_1d(self.norm_bounds(reads) if norm is None else norm)
+        least = LEAST_SIZE * sqrt(self.shape[1])
+        self.caches.finite = bool(least <= sizes.min() and sizes.max() <= MOST_SIZE)
         if not self.caches.finite:
             self.check_columns(self.survey(reads).sizes)
 

@@ -16,11 +16,13 @@ import numpy as np
 
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.sums import BLOCK_ROWS
 
 if TYPE_CHECKING:
     from skpursuit.data.store import TilePosition, TileStore
 
 OPERATOR_BATCH = 64  # lines of an operator that are asked for in one call
+NARROW = 512  # columns up to which `einsum` adds up rows faster than a reduction does
 Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares (b, d) of blocks of rows
 
 
@@ -112,6 +114,24 @@ class OperatorSurvey(Survey):
             lines = np.stack(store.lines(part)) if there else store.take(part)
             out[part] = (lines - self.means[part, None]) ** 2 @ weights
         return out
+
+
+def block_means(X: Floats, weights: Floats | None) -> Blocks:
+    """Weights and sums of all blocks of a C-ordered X, bit for bit as `block_sums` makes them; no squares."""
+    n, d = X.shape
+    cut, w = n - n % BLOCK_ROWS, np.ones(n) if weights is None else weights
+    totals, sums = [], []
+    for rows in (slice(0, cut), slice(cut, n)):
+        if rows.stop > rows.start:
+            lines = w[rows].reshape(-1, min(BLOCK_ROWS, rows.stop - rows.start))
+            blocks = X[rows].reshape(*lines.shape, d)
+            if weights is None and d > NARROW:
+                sums.append(np.add.reduce(blocks, axis=1, dtype=np.float64))
+            else:
+                sums.append(np.einsum("bi,bij->bj", lines, blocks, dtype=np.float64))
+            totals.append(lines.sum(axis=1))
+    found = np.concatenate(sums)
+    return np.concatenate(totals), found, np.zeros_like(found)
 
 
 def block_sums(

@@ -13,7 +13,7 @@ centring of other columns, and anything but fewer rows after the constant column
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
@@ -64,20 +64,18 @@ class View:
             raise ValueError("a view with a constant column is the last one; add that column at the end")
         if centre is not None and self.row_scale is not None:
             raise ValueError("columns are centred before rows are weighted; centre the first view")
-        view = self
+        kept, moved, unit, factors = self.rows, self.centre, self.scale, self.row_scale
         if rows is not None:
-            kept = rows if view.rows is None else view.rows[rows]
-            factors = None if view.row_scale is None else view.row_scale[rows]
-            view = replace(view, rows=kept, row_scale=factors)
+            kept = rows if kept is None else kept[rows]
+            factors = None if factors is None else factors[rows]
         if centre is not None:
-            before, unit = view.centre, view.scale
-            moved = centre if unit is None else centre * unit
-            view = replace(view, centre=moved if before is None else before + moved)
+            centre = centre if unit is None else centre * unit
+            moved = centre if moved is None else moved + centre
         if scale is not None:
-            view = replace(view, scale=scale if view.scale is None else view.scale * scale)
+            unit = scale if unit is None else unit * scale
         if root is not None:
-            view = replace(view, row_scale=root if view.row_scale is None else view.row_scale * root)
-        return replace(view, constant=constant or view.constant)
+            factors = root if factors is None else factors * root
+        return View(kept, moved, unit, factors, constant or self.constant)
 
     @cached_property
     def is_identity(self) -> bool:

@@ -155,7 +155,10 @@ class LinearBase(MonitoredParams):
     n_features_in_: int
 
     def _check_samples(self, X: Any, y: Any, sample_weight: object, **checks: Any) -> CheckedSamples:
-        """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+        """Check the arguments of `fit` once; below it there are a design, an array and weights or None.
+
+        Whether X is finite shows in what a fit needs to know of X anyway: every run asks `check_finite`.
+        """
         check_unmasked(y=y)
         if is_out_of_core(X):
             design, y = self._design_and_target(X, y, **checks)
@@ -163,7 +166,7 @@ class LinearBase(MonitoredParams):
         elif _needs_no_checks(X, y, checks.get("ensure_min_features", 1)):
             self.n_features_in_ = X.shape[1]
             vars(self).pop("feature_names_in_", None)
-            design = make_design(X)
+            design = make_design(X, check=False)
         else:
             X, y = validate_data(
                 self,
@@ -171,11 +174,11 @@ class LinearBase(MonitoredParams):
                 y,
                 accept_sparse=["csr", "csc"],
                 dtype=FLOAT_DTYPES,
-                ensure_all_finite=False,  # column norms show it, and every method needs them anyway
+                ensure_all_finite=False,
                 **checks,
             )
             y = _as_numbers(y) if checks.get("y_numeric") else y
-            design = make_design(X)
+            design = make_design(X, check=False)
         if y.dtype.kind == "f":
             check_targets_range(y)
         samples = CheckedSamples(design, y, None, np.ones(design.shape[0], dtype=bool), X)

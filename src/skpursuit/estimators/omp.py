@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data import Design
+from skpursuit.data import Design, check_finite
 from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, monitored
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin
 from skpursuit.estimators.dask_methods import lazy_on_dask
-from skpursuit.estimators.linear_fit import dense_coefs, predict_rows
+from skpursuit.estimators.linear_fit import dense_coefs
 from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
 from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.estimators.omp_functions import (
@@ -59,7 +59,12 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         small = 2 * folds.shape[0] * samples.base.shape[1] ** 2 <= MAX_GRAM_ENTRIES
         if backend != "gram" or not small or not isinstance(samples.base.in_memory_matrix, np.ndarray):
             return None
-        return GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
+            grams = GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
+            (n, d), centre = grams.data.X.shape, grams.data.centre
+            norm = np.sqrt(np.diag(grams.total)[:d].sum() + n * (centre @ centre))
+        check_finite(samples.base, None if samples.weights is not None else norm)
+        return grams
 
     def _paths(self, base: Design, y: Floats, weights: Floats | None, limits: Limits, backend: str) -> Paths:
         """The paths on the rows with a weight above zero, standardised for them alone."""
@@ -250,7 +255,8 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         folds, watch = Folds.of(splits, n, weights), current_monitor()
         watch.set_total(len(splits))
         with respect_n_jobs(self.n_jobs):
-            backend = choose_backend(base, most * len(splits), "auto", self.selector)
+            steps = min(most, n) * len(splits)
+            backend = choose_backend(base, steps, "auto", self.selector, len(splits))
             grams = self._grams(samples, folds, backend)
 
             def errors_of(fold: int) -> Floats:
@@ -265,13 +271,9 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
                 watch.advance_by()
                 (path,), centre, offset = found
                 warn_if_premature([path])
-                sizes, part = (
-                    range(min(1, len(path)), len(path) + 1),
-                    None if weights is None else weights[test],
-                )
-                fits = [path.fit(k, centre, np.ravel(offset)[0]) for k in sizes]
-                squares = ((y[test] - z) ** 2 for z in predict_rows(inner, fits, test))
-                return np.array([np.average(each, weights=part) for each in squares])
+                columns = inner.columns(path.support)[:, test] - centre[path.support, None]
+                squares = (y[test] - np.ravel(offset)[0] - path.all_coefs() @ columns) ** 2
+                return np.average(squares, axis=1, weights=None if weights is None else weights[test])
 
             run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
             errors = run(delayed(errors_of)(fold) for fold in range(len(splits)))
@@ -288,9 +290,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
         super()._keep(base, paths, centre, offset)
         (path,) = paths
-        self.path_features_, self.coef_path_ = path.support, np.zeros((len(path), len(path)))
-        for k, line in enumerate(self.coef_path_, start=1):
-            line[:k] = path.fit(k).coef
+        self.path_features_, self.coef_path_ = path.support, path.all_coefs()[: len(path)]
         self.path_scales_ = base.columns(path.support).std(axis=1)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, check_finite, is_design, make_design
@@ -219,7 +219,7 @@ def refine_path(path: OMPPath, design: Design, y: Floats) -> OMPPath:
     columns, before = design.columns(path.support), np.inf
     for _ in range(MAX_REFINEMENTS):
         rest = columns @ (y - path.coef(len(path)) @ columns)
-        step = solve_triangular(path.L, rest, lower=True, check_finite=False)
+        step = dtrtrs(path.L, rest, lower=1)[0]
         length = safe_norm(step)
         if not length < 0.5 * before:
             break
@@ -232,8 +232,13 @@ def expected_steps(design: Design, y: Floats, k: int, tol: float | None) -> int:
     return y.shape[1] * (k if tol is None else min(design.shape) // 4 + 1)
 
 
-def choose_backend(design: Design, steps: int, precompute: bool | str, selector: str | Selector) -> str:
-    """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns"."""
+def choose_backend(
+    design: Design, steps: int, precompute: bool | str, selector: str | Selector, folds: int = 0
+) -> str:
+    """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns".
+
+    `folds` have Gram matrices of their own, which cost more than products where X has few rows.
+    """
     n, d = design.shape
     if precompute is True:
         return "gram"
@@ -241,7 +246,7 @@ def choose_backend(design: Design, steps: int, precompute: bool | str, selector:
         return "loop"
     in_cache = n * d <= GATHERED_ENTRIES and design.in_memory
     one_by_one = n * d / 1e9 + steps * (n * d / 5e9 + 5e-5) if in_cache else steps * (n * d / 2e9 + 3e-4)
-    gram = n * d * d / 25e9 + steps * 3e-5
+    gram = n * d * d / 25e9 + folds * d * d / 1.25e8 + steps * 3e-5
     if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:
         return "gram"
     return "columns" if in_cache else "loop"

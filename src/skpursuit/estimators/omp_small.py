@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import orthogonalise
@@ -47,12 +46,18 @@ class OMPPath:
 
     def coef(self, k: int) -> Floats:
         """Least-squares coefficients of the first k columns."""
-        return solve_triangular(self.L[:k, :k], self.projections[:k], trans=1, lower=True, check_finite=False)
+        return dtrtrs(self.L[:k, :k].T, self.projections[:k])[0] if k else self.projections[:0]
 
-    def fit(self, k: int, centre: Floats | None = None, offset: Any = 0.0) -> LinearFit:
-        """The model of the first k columns, for an X with means `centre` and a y with mean `offset`."""
-        columns, coef = self.support[:k], self.coef(k)
-        return LinearFit(columns, coef, offset if centre is None else offset - centre[columns] @ coef)
+    def all_coefs(self) -> Floats:
+        """Those of the first 1, 2, ... columns, one model a row; of an empty path one row of nothing."""
+        coefs = np.zeros((max(1, len(self)), len(self)))
+        for k in range(1, len(self) + 1):
+            coefs[k - 1, :k] = self.coef(k)
+        return coefs
+
+    def fit(self, k: int) -> LinearFit:
+        """The model of the first k columns, of centred data."""
+        return LinearFit(self.support[:k], self.coef(k), 0.0)
 
 
 class SmallPursuit:
@@ -170,7 +175,7 @@ class ColumnPursuit(SmallPursuit):
         top = float(scores.max())
         if not top > least:
             return None
-        close = np.flatnonzero(scores >= top - apart)
+        (close,) = (scores >= top - apart).nonzero()
         if len(close) == 1:
             return int(close[0])
         return int(close[np.abs(fixed_order_dot(list(self.columns[close]), self.residual)).argmax()])

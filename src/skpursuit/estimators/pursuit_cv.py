@@ -29,7 +29,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data.sources import is_out_of_core
+from skpursuit.data.sources import check_finite, is_out_of_core
 from skpursuit.estimators.base import CheckedSamples, PursuitBase, Subproblems, monitored, select_rows
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
@@ -123,6 +123,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """
         check_parameters(self, solver=PATH_SOLVERS)
         samples = self._validate(X, y, sample_weight)
+        check_finite(samples.base)
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the families of `model_search/` cannot compete
         solvers = ["omp" if is_auto(one) else one for one in given]

@@ -80,7 +80,8 @@ def standardize(
     centre = survey.means if survey is not None and centred else np.zeros(d)
     factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
-        offset = np.average(y, axis=0, weights=weights) if fit_intercept else np.zeros(y.shape[1:])
+        mean = y.mean(axis=0) if weights is None else np.average(y, axis=0, weights=weights)
+        offset = mean if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or scales)
         view = base if plain else base.with_view(base.view.compose(centre=centre, scale=factors))
         y = np.asarray(y, dtype=np.float64) - offset

@@ -208,7 +208,8 @@ def orthogonalise(
         v = v - part @ Q
         h[:-1] += part
         before, left = left, sqrt(v @ v)
-        if left <= tiny or (noisy and left <= float(np.linalg.norm(noise * h[:-1]))):
+        unsure = noise * h[:-1] if noisy else h[:0]
+        if left <= max(tiny, sqrt(unsure @ unsure)):
             return None, h
         if left > 0.5 * before:
             break

@@ -163,7 +163,8 @@ class GramLeastSquares(FoldLeastSquares):
         return total, np.array(train)
 
     def _moments(self, weights: Floats) -> Floats:
-        rows = np.flatnonzero(weights)
+        equal = bool((weights == weights[0]).all())
+        rows = np.arange(len(weights)) if equal else np.flatnonzero(weights)
         X, y = self.data.X, self.data.y
         self.entries_read += len(rows) * X.shape[1]
         size = X.shape[1] + y.shape[1] + 1
@@ -172,7 +173,7 @@ class GramLeastSquares(FoldLeastSquares):
             sparse = hstack([self.data.block(rows), rest], "csc")
             return (sparse.T @ (diags_array(weights[rows]) @ sparse)).toarray()
         total, step = np.zeros((size, size)), max(MOMENT_ROWS, MOMENT_BLOCK // size)
-        equal = len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all())
+        equal = equal or (len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all()))
         buffer = np.empty((min(step, len(rows)), size))  # stays in the cache
         for start in range(0, len(rows), step):
             some: Indices | slice = rows[start : start + step]
