@@ -21,6 +21,7 @@ from skpursuit.coding.lockstep import LockStep
 from skpursuit.kernels.batch_types import (
     CLOSED,
     GAIN,
+    LANES,
     OMP,
     PENDING,
     POSITIVE,
@@ -131,6 +132,7 @@ class BatchCoder:
             penalty=min(float(np.ldexp(n * float(config.ridge), -2 * exponent)), FLOAT64_MAX),
             scale=float(norms.max() ** 2),
             rounding=max(1.0, n / 64),
+            enough=1e-13 if atoms.dtype == np.float64 else 1e-10,
             exponent=exponent,
         )
         few = expected is not None and expected * self.k < FEW * d
@@ -138,21 +140,22 @@ class BatchCoder:
         self.locked |= config.solver == "cosamp" or config.ridge > 0 or config.atoms_per_step > 1
         squares = (norms**2).astype(np.float32)[: d if self.locked else self.width]
         squares[norms[: len(squares)] == 0] = CLOSED
-        self.dictionary = Dictionary(scaled, coarse, aligned(0), squares, norms)
+        self.dictionary = Dictionary(scaled, coarse, aligned(0, 0), squares, norms)
         if not self.locked:
-            self.dictionary = self.dictionary._replace(gram=self._gram().reshape(-1))
+            self.dictionary = self.dictionary._replace(gram=self._gram())
         self.known = None
         self._spare: list[Any] = []  # scratch of threads that are not at work
 
     def _gram(self) -> np.ndarray:
         """The Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
-        (d, n), coarse, gram, done = self.shape, self.dictionary.coarse, aligned(self.shape[0], self.width), 0
+        (d, n), coarse, done = self.shape, self.dictionary.coarse, 0
+        gram = aligned(d, self.width + LANES)  # rows a power of two apart would share few places of the cache
         step = max(1, min(256, CODING_WORK // max(1, d * n)))
         gram[:, d:] = 0  # atoms of zeros fill the last tile
         if self.known is not None and len(self.known.dictionary.gram) > 0:
             done = self.known.shape[0]
             shift = 4.0 ** (self.known.limits.exponent - self.limits.exponent)
-            gram[:done, :done] = self.known.dictionary.gram.reshape(done, -1)[:, :done]
+            gram[:done, :done] = self.known.dictionary.gram[:, :done]
             gram[:done, :done] *= np.float32(shift)
 
         def fill(at: int) -> None:

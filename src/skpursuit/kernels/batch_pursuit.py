@@ -26,11 +26,12 @@ from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogo
 DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
 UNIT = 2.0**-23  # rounding of float32
 SURE = 5.0  # standard deviations of rounding that a gap must exceed
+LOOSE = 1e-4  # (|c| + s)^2 is at most (1 + LOOSE) (c^2 + s^2 (1 + 1 / LOOSE))
+SLACK = SURE**2 * (1 + 1 / LOOSE)  # of the variance of c
 SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
 LONG = 24  # from so many steps on it pays to orthogonalise rows ahead,
 LATE = 1 << 14  # once P has so many numbers
-ENOUGH = 1e-13  # squared relative length of a refinement after which codes are right to about 1e-13,
-EXACT = 1e-20  # and after which residuals are right to rounding
+EXACT = 1e-20  # squared relative length of a refinement after which residuals are right to rounding
 
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
 # references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
@@ -259,17 +260,18 @@ def _bind(mode):
     @entry()
     def code_block(block, dictionary, limits, work, codes, ordered):
         """Code every signal of a block; those that float32 cannot follow stay PENDING."""
-        width, room, zero = block.start.shape[1], work.half.shape[0], np.float32(0)
+        width, stride, room = block.start.shape[1], dictionary.gram.shape[1], work.half.shape[0]
+        zero = np.float32(0)
         tiles, den, peaks, rounds = width // TILE, work.den, work.peaks, work.rounds
         for s in range(block.signals.shape[0]):
             c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
             k, tol, norm = block.most[s], block.tol[s] * unit * unit, np.sqrt(energy)
             target, weak = (block.signals[s], unit), 64 * limits.floor * norm
             size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
-            left, doubt, worst, spread, state = energy, 0.0, 0.0, 0.0, DONE
+            left, doubt, worst, spread, near, state = energy, 0.0, 0.0, 0.0, 3 * LOOSE, DONE
             variance = limits.rounding * UNIT**2 * energy * limits.scale
             sigma = SURE * np.sqrt(variance)
-            slack = (np.float32(sigma), zero)
+            slack = (np.float32(SLACK * variance), zero)
             if mode == GAIN:
                 for p in range(width):
                     den[p] = dictionary.squares[p]
@@ -283,13 +285,14 @@ def _bind(mode):
                     break
                 else:
                     gone, turn = 0, turn + 1
-                    if mode == GAIN:  # scores within the doubts of the best one, if they exceed 1e-5 of it
-                        j = locate(c, den, peaks, slack, tiles, (zero, np.float32(1e-5)), mode)
+                    if mode == GAIN:  # scores that are less than the best one by its and their doubts
+                        j = locate(c, den, peaks, slack, tiles, (zero, np.float32(near)), mode)
                         at = j if j >= 0 else ~j
-                        high, low = abs(c[at]) + sigma, max(abs(c[at]) - sigma, 0.0)
-                        share = 1 - (low * low * (den[at] - spread)) / (high * high * (den[at] + spread))
-                        if j >= 0 and share > 5e-6:
-                            j = locate(c, den, peaks, slack, tiles, (zero, np.float32(5e-6 + share)), mode)
+                        low, high = max(abs(c[at]) - sigma, 0.0) ** 2, (c[at] ** 2 + slack[0]) * (1 + LOOSE)
+                        low, high = low * (den[at] - spread), high * (den[at] + spread)
+                        if low < (1 - near + 5e-6) * high:
+                            near = 2 * (1 - low / high) + 5e-6
+                            j = locate(c, den, peaks, slack, tiles, (zero, np.float32(near)), mode)
                     else:
                         j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)
                     j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
@@ -321,16 +324,16 @@ def _bind(mode):
                 if mode == GAIN:
                     den[j], worst = CLOSED, noise if noise > worst else worst
                     spread = 2 * SURE * np.sqrt(limits.scale * (worst + size * UNIT**2 * limits.scale))
-                slack, found = (np.float32(sigma), np.float32(spread)), -1
+                slack, found = (np.float32(SLACK * variance), np.float32(spread)), -1
                 if room >= LONG:
                     for q in range(SLOTS):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         _look_ahead(c, work, j, size, slot)
-                        sizes = (width, room, size, slot, np.int64(SLOTS), tiles)
+                        sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
                         orthogonalise(dictionary.gram, work.picks, work.rows, work.ahead, sizes)
                         found, slot = slot, (slot + AHEAD) % SLOTS
-                source, begin, apart, first = dictionary.gram, j * width, np.int64(TILE), np.int64(0)
+                source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
                     source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
@@ -359,7 +362,7 @@ def _bind(mode):
                     find_peaks(c, den, peaks, slack, tiles, mode)
                 if state == FAILED:
                     break
-            if state == DONE and refine(target, dictionary.atoms, work, size, ENOUGH):
+            if state == DONE and refine(target, dictionary.atoms, work, size, limits.enough):
                 _write(codes, s, work, size, block.exponents[s] - limits.exponent, ordered)
 
     return code_block

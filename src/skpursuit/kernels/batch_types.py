@@ -17,8 +17,8 @@ SLOTS = 2 * AHEAD  # and of which so many are cached
 class Dictionary(NamedTuple):
     """Atoms in rows, also in float32 with rows of zeros up to whole tiles, and what follows from them.
 
-    ``gram`` is the flat Gram matrix of ``coarse`` without the rows of zeros. ``squares`` (squared norms,
-    float32) is CLOSED for atoms of zeros; ``norms`` are float64.
+    ``gram`` is the Gram matrix of ``coarse`` without the rows of zeros, its columns filled up with zeros.
+    ``squares`` (squared norms, float32) is CLOSED for atoms of zeros; ``norms`` are float64.
     """
 
     atoms: np.ndarray
@@ -49,7 +49,9 @@ class Limits(NamedTuple):
     Relative to the norms at hand, ``fine`` bounds the rounding of float64 products, ``floor`` what a product
     may be and still count as zero, ``dependence`` what is left of the square of an atom that counts as a
     combination of others. ``penalty`` is the ridge, ``scale`` the largest squared norm, ``rounding`` the
-    variance of float32 products in squared units of rounding. Atoms were divided by 2^``exponent``.
+    variance of float32 products in squared units of rounding. Weights are refined until the squared relative
+    length of a refinement, about the error that it leaves, is at most ``enough``. Atoms were divided by
+    2^``exponent``.
     """
 
     fine: float
@@ -58,6 +60,7 @@ class Limits(NamedTuple):
     penalty: float
     scale: float
     rounding: float
+    enough: float
     exponent: int
 
 
@@ -110,7 +113,7 @@ def aligned(*shape: int) -> np.ndarray:
 
 def scratch(k: int, n: int, width: int) -> Work:
     """Room for one thread. Made here: compiling what allocates takes longer than all of it."""
-    rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(width * SLOTS)
+    rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(SLOTS, width)
     slots, fit, lists = np.zeros((2, SLOTS), np.int64), np.zeros((5, k)), np.zeros((3, 3 * k), np.int64)
     rest = np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
     return Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])

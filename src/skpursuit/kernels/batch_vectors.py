@@ -5,8 +5,8 @@ They use no instruction of a particular processor. Columns are atoms. They come 
 float32 numbers; the orthogonal rows P lie tile by tile, ``P[tile, step, column]``, so that a step reads
 contiguous memory. All buffers begin at a cache line: vectors that straddle lines cost twice as much.
 
-The score of an atom is |c| (OMP), c (POSITIVE), or (|c| + doubt)^2 / (den - spread) (GAIN), a bound from
-above that includes rounding. The largest score in each lane of a tile is its *peak*.
+The score of an atom is |c| (OMP), c (POSITIVE), or (c^2 + doubt) / (den - spread) (GAIN), a bound from above
+that includes rounding, but for a factor near 1. The largest score in each lane of a tile is its *peak*.
 """
 
 from llvmlite import ir
@@ -43,8 +43,8 @@ def _offsets(b, base, count=VECTORS):
 
 def _ratio(b, c, den, slack):
     """Numerator and denominator of the score of GAIN."""
-    top = b.fadd(_absolute(b, c), slack[0])
-    return b.fmul(top, top), _larger(b, b.fsub(den, slack[1]), constant(SINGLE, 1e-30))
+    top = b.fadd(b.fmul(c, c, flags=FUSED), slack[0], flags=FUSED)
+    return top, _larger(b, b.fsub(den, slack[1]), constant(SINGLE, 1e-30))
 
 
 def _peak(b, c, den, slack, mode):

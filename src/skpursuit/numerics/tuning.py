@@ -97,7 +97,7 @@ DEPENDENCE_ENTRIES = 2**20  # of the columns that are looked at together
 CHECKED_TOGETHER = 64  # columns of the support multiplied at a time in the last check of a run
 
 # Codes of many signals
-CODING_WORK = 1 << 30  # multiply-adds of one block, about 30 ms with its codes, so that Ctrl-C is prompt
+CODING_WORK = 1 << 32  # multiply-adds of one block, about 40 ms with its codes, so that Ctrl-C is prompt
 CODING_BLOCK = 512  # signals of one block at most
 PACKED_ROWS = 64  # blocks are multiples of what BLAS packs together
 STREAM_PIECE = 4096  # signals of one piece of a stream: enough for every thread, few enough to report often
