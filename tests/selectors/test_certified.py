@@ -65,10 +65,10 @@ def test_one_twin_serves_views_and_folds():
             r = rng.standard_normal(design.shape[0])
             answer = ask(Certified(), design, r, k=5)
             assert answer.indices.tolist() == ask(Exact(), design, r, k=5).indices.tolist()
-            g, bound = data.estimate(design, r)
+            g, bound = design.codes().estimate(r)
             exact = data.dense(design).T @ r.astype(np.longdouble)
             assert (np.abs(g - exact) <= bound).all()
-            fine, finer = data.refine(design, r, np.arange(0, 80, 7))
+            fine, finer = design.codes(fine=True).estimate(r, np.arange(0, 80, 7), second_byte=True)
             assert (np.abs(fine - exact[::7][: len(fine)]) <= finer).all()
         assert data.codes(view(base, centre)) is data.codes(base)
 
