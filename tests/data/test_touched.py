@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from skpursuit import as_design
 
-from ..support.data import add_rows, reads, unchecked
+from ..support.data import reads, unchecked
 
 ROWS = np.array([1, 4, 5, 6, 9, 11, 12, 17, 18, 30])
 N, D = 40, 100
@@ -35,7 +35,7 @@ def sums(X, cols):
     # as_design refuses NaN; norms of rows are a pass over X of their own, which has its own count
     design = unchecked(X, np.ones(N)) if isinstance(X, np.ndarray) else as_design(X)
     out = np.zeros(D if cols is None else len(cols))
-    add_rows(design, ROWS, np.linspace(1, 2, len(ROWS)), out, cols)
+    design.add_rows(ROWS, np.linspace(1, 2, len(ROWS)), out, cols)
     return out, reads(design).entries
 
 

@@ -71,11 +71,6 @@ def test_multinomial_path_with_a_solver_object():
     np.testing.assert_array_equal(named.scores_, given.scores_)
 
 
-def test_multinomial_classes_need_a_solver_that_keeps_the_intercept():
-    with pytest.raises(ValueError, match="needs solver='omp'"):
-        PursuitClassifier(multi_class="multinomial", solver=MatchingPursuit(2)).fit(*IRIS)
-
-
 def test_loss_objects_of_classifiers():
     for name, loss in (("logistic", Logistic()), ("squared", Squared())):
         named = PursuitClassifier(loss=name, n_nonzero_coefs=2).fit(*IRIS)

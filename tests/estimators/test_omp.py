@@ -111,17 +111,6 @@ def test_sparse_X_gives_what_dense_X_gives(text_like, layout, make):
     np.testing.assert_allclose(ours.predict(X.asformat(layout)), ours.predict(X.toarray()))
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("precompute", [True, False])
-def test_a_weight_of_two_is_a_row_twice(text_like, fit_intercept, precompute):
-    X, y = text_like[0].toarray(), text_like[1]
-    weights = np.random.default_rng(4).integers(0, 4, len(y))
-    make = sp.OrthogonalMatchingPursuit(fit_intercept=fit_intercept, precompute=precompute)
-    weighted = make.fit(X, y, sample_weight=weights).coef_
-    repeated = make.fit(np.repeat(X, weights, axis=0), np.repeat(y, weights)).coef_
-    np.testing.assert_allclose(weighted, repeated, atol=1e-10)
-
-
 def test_more_coefficients_than_columns_are_clipped_with_a_warning():
     rng = np.random.default_rng(5)
     X, y = rng.standard_normal((30, 4)), rng.standard_normal(30)

@@ -17,10 +17,13 @@ from sklearn.linear_model import LogisticRegression
 
 from skpursuit import (
     OMP,
+    CoSaMP,
     Exact,
     FrankWolfe,
+    GraSP,
     L1Ball,
     Logistic,
+    MatchingPursuit,
     OrthogonalMatchingPursuit,
     OrthogonalMatchingPursuitCV,
     PursuitClassifier,
@@ -56,8 +59,6 @@ def test_every_solver_is_minimize_on_centred_data(signal, solver, normalize):
     )
     centred = X - X.mean(axis=0)
     scale = X.std(axis=0) if normalize else np.ones(60)
-    from skpursuit import CoSaMP, GraSP, MatchingPursuit
-
     reference = {
         "omp": OMP(4),
         "mp": MatchingPursuit(4, max_iter=30),
@@ -222,11 +223,15 @@ def test_wrong_parameters_are_refused(classes):
     for model, message in (
         (PursuitRegressor(loss="absolute"), "unknown loss 'absolute'"),
         (PursuitClassifier(multi_class="multinomial", solver="mp"), "needs solver='omp'"),
+        (PursuitClassifier(multi_class="multinomial", solver=MatchingPursuit(2)), "needs solver='omp'"),
+        (PursuitClassifier(multi_class="multinomial", loss="squared"), "needs loss='logistic'"),
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(X, y)
     with pytest.raises(ValueError, match="one class only"):
         PursuitClassifier().fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="one class only with a weight above zero"):
+        PursuitClassifier(class_weight={False: 0.0, True: 1.0}).fit(X, y == 0)
     with pytest.warns(UserWarning, match="using 30"):  # two of them are combinations of others
         assert len(PursuitRegressor(n_nonzero_coefs=31).fit(X, y).support_) == 28
 
@@ -292,14 +297,6 @@ def test_a_constant_target_needs_no_columns():
         model = PursuitRegressor().fit(X, target)
         assert not model.coef_.any()
         np.testing.assert_allclose(model.predict(X), target, rtol=1e-12)
-
-
-def test_classes_without_weight_and_losses_without_classes_are_refused(classes):
-    X, y = classes
-    with pytest.raises(ValueError, match="one class only with a weight above zero"):
-        PursuitClassifier(class_weight={False: 0.0, True: 1.0}).fit(X, y == 0)
-    with pytest.raises(ValueError, match="needs loss='logistic'"):
-        PursuitClassifier(multi_class="multinomial", loss="squared").fit(X, y)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sparse.csr_array])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import OMP, Certified, CoSaMP, Exact, MatchingPursuit, as_design, datasets, minimize
+from skpursuit import OMP, Certified, CoSaMP, Exact, as_design, datasets, minimize
 
 from ..support import data
 from ..support.asking import Absolute, GroupNorm, Question, Signed, ask
@@ -65,10 +65,10 @@ def test_one_twin_serves_views_and_folds():
             r = rng.standard_normal(design.shape[0])
             answer = ask(Certified(), design, r, k=5)
             assert answer.indices.tolist() == ask(Exact(), design, r, k=5).indices.tolist()
-            g, bound = data.estimate(design, r)
+            g, bound = design.codes().estimate(r)
             exact = data.dense(design).T @ r.astype(np.longdouble)
             assert (np.abs(g - exact) <= bound).all()
-            fine, finer = data.refine(design, r, np.arange(0, 80, 7))
+            fine, finer = design.codes(fine=True).estimate(r, np.arange(0, 80, 7), second_byte=True)
             assert (np.abs(fine - exact[::7][: len(fine)]) <= finer).all()
         assert data.codes(view(base, centre)) is data.codes(base)
 
@@ -134,22 +134,6 @@ def test_a_step_that_is_not_on_a_path_reads_the_codes_once(monkeypatch):
         result = minimize(design, target, OMP(n_nonzero_coefs=12), "certified")
         _, nbytes = data.codes(design).cost()
         assert all(nbytes <= record.bytes_read < 2 * nbytes for record in result.history)
-
-
-@pytest.mark.parametrize(
-    "solver",
-    [
-        OMP(n_nonzero_coefs=12, positive=True),
-        OMP(n_nonzero_coefs=12, ridge=0.1),
-        MatchingPursuit(max_iter=60),
-    ],
-)
-def test_solvers_without_paths_choose_what_exact_selection_would(solver):
-    for seed in range(10):
-        X, y, _ = datasets.make_sparse_signal(400, 600, 12, random_state=seed)
-        X[:, 7] = X[:, 300]  # copies: the lowest wins
-        exact, certified = minimize(X, y, solver, "exact"), minimize(X, y, solver, "certified")
-        assert certified.support.tolist() == exact.support.tolist()
 
 
 def test_a_target_that_is_fitted_but_for_a_subnormal_number():

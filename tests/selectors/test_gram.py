@@ -9,7 +9,6 @@ from skpursuit import (
     FrankWolfe,
     Gram,
     L1Ball,
-    MatchingPursuit,
     PursuitRegressor,
     as_design,
     datasets,
@@ -117,14 +116,3 @@ def test_frank_wolfe_on_columns_far_from_zero_that_hardly_differ():
     runs = [minimize(centred, y - y.mean(), FrankWolfe(L1Ball(3.0), 40), s) for s in ("exact", "gram")]
     exact, gram = ([record.selected for record in run.history] for run in runs)
     assert gram == exact
-
-
-def test_several_targets_and_matching_pursuit():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((80, 150))
-    Y = X[:, :6] @ rng.standard_normal((6, 3)) + 0.1 * rng.standard_normal((80, 3))
-    for solver in (OMP(n_nonzero_coefs=8), MatchingPursuit(max_iter=30)):
-        exact = minimize(X, Y, solver, selector="exact")
-        gram = minimize(X, Y, solver, selector="gram")
-        assert gram.support.tolist() == exact.support.tolist()
-        np.testing.assert_allclose(gram.coef, exact.coef, atol=1e-10)

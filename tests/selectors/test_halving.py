@@ -22,7 +22,7 @@ from ..support.asking import (
     prepare,
     random_question,
 )
-from ..support.data import codes, has_codes, memory_estimate, view
+from ..support.data import codes, memory_estimate, view
 from ..support.sources import every_source, matrix
 
 LAYOUTS = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sp.csr_array, "csc": sp.csc_array}
@@ -150,7 +150,7 @@ class TestTwin:
         self.patch.undo()
         design = as_design(gaussian(100, 64)[0])
         prepare(SuccessiveHalving(), design)
-        assert not has_codes(design)
+        assert design.store.caches.codes is None
         assert memory_estimate(design, "halving") == 0
 
 

@@ -98,8 +98,8 @@ def test_bounds_of_views_hold(ratio, power, dtype):
             ways = {
                 "product": (design.product(r), design.rounding(r)),
                 "sums": (sums, design.rounding(r, any_order=True)),
-                "codes": data.estimate(design, r),
-                "fine codes": data.refine(design, r, np.arange(len(wanted))),
+                "codes": design.codes().estimate(r),
+                "fine codes": design.codes(fine=True).estimate(r, second_byte=True),
             }
             for way, (g, bound) in ways.items():
                 for j, right in enumerate(wanted):

@@ -12,10 +12,8 @@ from skpursuit import (
     L1Ball,
     Stability,
     Uniform,
-    as_design,
     minimize,
 )
-from skpursuit.selectors import Query
 from skpursuit.selectors import stop_rules as stop
 
 from ..support.asking import ask, by_energy, random_question
@@ -38,12 +36,15 @@ def test_budget_reads_that_share_of_the_rows(kind, share, rows):
     assert rows_read(kind(stop=Budget(share)), *problem()) == rows
 
 
-@pytest.mark.parametrize("patience", [1, 3, 64, 65, 100, 0.02, 0.4])
-def test_stability_stops_when_the_leader_has_lasted(patience):
+PATIENCE = [(rows, stop.CHECK_EVERY) for rows in (1, 3, 64, 65, 100, 0.02, 0.4)]
+
+
+@pytest.mark.parametrize(("patience", "every"), [*PATIENCE, (40, 1)])
+def test_stability_stops_when_the_leader_has_lasted(patience, every):
     X, r = problem()
     wanted = int(patience) if patience >= 1 else int(np.ceil(patience * 400))
-    step = -(-wanted // -(-wanted // stop.CHECK_EVERY))
-    assert step <= min(stop.CHECK_EVERY, wanted)
+    step = -(-wanted // -(-wanted // every))
+    assert step <= min(every, wanted)
     order = by_energy(X, r)
     leader, since, used = None, 0, 0
     while used < 400 and (leader is None or used - since < wanted):
@@ -51,7 +52,9 @@ def test_stability_stops_when_the_leader_has_lasted(patience):
         now = np.abs(X[order[:used]].T @ r[order[:used]]).argmax()
         if now != leader:
             leader, since = now, used
-    assert rows_read(Greedy(stop=Stability(patience)), X, r) == used
+    rule = Stability(patience) if every == stop.CHECK_EVERY else Stability(patience, check_every=every)
+    answer = ask(Greedy(stop=rule), X, r)
+    assert (answer.indices.tolist(), answer.entries_read) == ([leader], used * X.shape[1])
 
 
 def test_the_top_index_decides_for_top_k_too():
@@ -133,20 +136,3 @@ def test_only_rules_combine():
     for kind in (Greedy, Uniform, Importance):
         with pytest.raises(TypeError, match=r"stop must be an object such as Stability\(0.02\)"):
             kind(stop=0.02)
-
-
-def test_stability_looked_at_after_every_row_stops_where_the_leader_has_stood_for_the_rows_asked():
-    X = np.random.default_rng(3).standard_normal((400, 30))
-    r = np.random.default_rng(4).standard_normal(400)
-    rows = np.argsort(-np.abs(r) * np.linalg.norm(X, axis=1), kind="stable")
-    leaders = np.abs(np.cumsum(r[rows, None] * X[rows], axis=0)).argmax(axis=1)
-    stood = 0
-    for used in range(1, 400):
-        stood = stood + 1 if leaders[used] == leaders[used - 1] else 0
-        if stood == 40:
-            break
-    answer = Greedy(Stability(40, check_every=1)).select(as_design(X), Query(r))
-    assert answer.entries_read == (used + 1) * 30 < 400 * 30
-    assert answer.columns.tolist() == [leaders[used]]
-    seldom = Greedy(Stability(40)).select(as_design(X), Query(r))
-    assert seldom.entries_read % (40 * 30) == 0

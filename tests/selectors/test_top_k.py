@@ -11,7 +11,7 @@ from skpursuit.problem.scores import top_k
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
 from ..support.asking import Absolute, GroupNorm, Signed, ask, query_of, random_question
-from ..support.data import codes, counted, reads, view
+from ..support.data import codes, reads, view
 
 
 @pytest.mark.parametrize("score", [Absolute(), Signed(), GroupNorm()], ids=repr)
@@ -65,7 +65,7 @@ def test_gram_selection_answers_for_a_batch_from_its_rows():
     rng = np.random.default_rng(2)
     X, r = rng.standard_normal((60, 20)), np.zeros(60)
     r[[3, 8, 40]] = rng.standard_normal(3)
-    design = counted(as_design(X))
+    design = as_design(X)
     before = reads(design).entries
     answer = ask(Gram(), design, r, k=2)
     assert answer.indices.tolist() == ask(Exact(), X, r, k=2).indices.tolist()

@@ -17,12 +17,14 @@ def boosted(X, y, steps, step):
     return w
 
 
+@pytest.mark.parametrize("step", [0.1, 1.0])
 @pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])
-def test_it_equals_the_plain_algorithm(selector):
+def test_it_equals_the_plain_algorithm(selector, step):
     for seed in range(6):
         X, y, _ = datasets.make_sparse_signal(60, 40, 5, snr=3.0, random_state=seed)
-        result = minimize(X, y, MatchingPursuit(step_size=0.1, max_iter=200), selector)
-        np.testing.assert_allclose(result.coef, boosted(X, y, 200, 0.1), rtol=1e-8, atol=1e-10)
+        steps = 200 if step < 1 else 30
+        result = minimize(X, y, MatchingPursuit(step_size=step, max_iter=steps), selector)
+        np.testing.assert_allclose(result.coef, boosted(X, y, steps, step), rtol=1e-8, atol=1e-10)
         assert all(a.objective >= b.objective for a, b in zip(result.history, result.history[1:]))
 
 
@@ -32,14 +34,6 @@ def test_gram_columns_are_read_and_x_is_not():
     assert result.n_iter == 300
     assert result.entries_read < 12 * X.size
     assert result.stored_bytes < 300 * 3 * 8 * 80
-
-
-def test_other_losses_fall_too():
-    X, y, _ = datasets.make_logistic_signal(200, 20, 3, random_state=0)
-    result = minimize(X, y, MatchingPursuit(step_size=0.2, max_iter=50), loss="logistic")
-    values = [record.objective for record in result.history]
-    assert values == sorted(values, reverse=True)
-    assert values[-1] < 0.7 * 200 * np.log(2)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])

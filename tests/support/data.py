@@ -1,8 +1,4 @@
-"""How tests make designs and call their verbs.
-
-Products and norms have the names a reader of the tests expects, whatever the package calls them: `product` is
-X^T r, `add_rows` adds rows of X times weights, `columns` are gathered ones, each in a row of the result.
-"""
+"""How tests make designs, and what they ask of them that is no verb of a design."""
 
 from collections import namedtuple
 
@@ -81,36 +77,6 @@ def unchecked(X, row_norms=None):
     return design
 
 
-def read_rows_from(design, X):
-    """Have a column-ordered design read rows from this copy of X, not from one of its own."""
-    design.prepare_access("rows")
-    design.store.first.c_order_copy = X
-
-
-def stored_rows(design):
-    """The csr array that rows of a sparse design are read from."""
-    return design.store.first.layout("rows")
-
-
-def counted(design):
-    """The same design with counts that start anew."""
-    return design.for_run()
-
-
-def parts(design):
-    """A design, and those it is a view of."""
-    return [design]
-
-
-def forbid_product(patch, design):
-    """Have the full product raise AssertionError."""
-
-    def forbidden(r, rows=None):
-        raise AssertionError("the full product was called")
-
-    patch.setattr(design.store, "product", forbidden)
-
-
 def dense(design):
     """The matrix that a design stands for, in the highest precision there is."""
     return design.for_run().columns(np.arange(design.shape[1]), cache=False).T.astype(np.longdouble)
@@ -123,28 +89,6 @@ def product(design, r, cols=None):
     return design.product(r) if cols is None else design.dots(np.asarray(cols), r)
 
 
-def product_error(design, r):
-    """A bound on the rounding of `product`, or None."""
-    return design.rounding(r)
-
-
-def predictions(design, support, coef):
-    return design.predict(support, coef)
-
-
-def add_rows(design, rows, values, out, cols=None):
-    design.add_rows(rows, values, out, cols)
-
-
-def columns(design, cols):
-    return design.columns(cols)
-
-
-def entries(design, rows, cols):
-    """Single entries of X."""
-    return design.entries(rows, cols)
-
-
 def gram_column(design, j):
     """Products of all columns with one."""
     return grams.gram_column(design, j, lambda count: np.empty(0, dtype=np.intp))
@@ -152,24 +96,6 @@ def gram_column(design, j):
 
 def gram_matrix(design):
     return grams.gram_matrix(design)
-
-
-def norms(design, axis, order=2):
-    return design.norms(axis, order)
-
-
-def fingerprint(design):
-    return design.data_fingerprint()
-
-
-def estimate(design, r):
-    """X^T r by codes, and bounds on its error."""
-    return design.codes().estimate(r)
-
-
-def refine(design, r, cols):
-    """The same for some columns, more closely."""
-    return design.codes(fine=True).estimate(r, cols, second_byte=True)
 
 
 def memory_estimate(design, selector="auto"):
@@ -187,23 +113,13 @@ def reads(design):
 def read_by(design, verb, *arguments):
     """What one call of a verb is counted as."""
     before = reads(design)
-    verb(design, *arguments)
+    verb(*arguments)
     return Reads(*(now - then for now, then in zip(reads(design), before)))
 
 
 def codes(design, fine=False):
     """The codes of an X in one tile, made if they are not there, with a second byte or without."""
     return design.codes(fine).panels.only
-
-
-def has_codes(design):
-    """Whether codes are kept."""
-    return design.store.caches.codes is not None
-
-
-def keeps_row_norms(design):
-    """Whether norms of rows are known already."""
-    return (1, 2) in design.caches.norms
 
 
 def kept_gram_matrix(design):

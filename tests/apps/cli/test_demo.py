@@ -33,6 +33,12 @@ def test_json_is_json_and_exact_is_its_own_baseline():
     assert lines["auto"]["same_atoms"] == 3
 
 
+def test_info_describes_the_machine():
+    assert "numpy" in CliRunner().invoke(main, ["info"]).output
+    facts = json.loads(CliRunner().invoke(main, ["info", "--json"]).stdout)
+    assert {"processor", "cores", "python", "numpy", "selectors", "blas"} <= set(facts)
+
+
 def test_quiet_prints_nothing():
     done = CliRunner().invoke(main, [*SMALL, "--quiet"])
     assert (done.exit_code, done.output) == (0, "")
