@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.text import Text
 
 
 def one_line(text: object, limit: int = 60) -> str:
@@ -11,7 +14,7 @@ def one_line(text: object, limit: int = 60) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def write(place: Any, text: object, limit: int = 60) -> Any:
+def write(place: Text, text: object, limit: int = 60) -> Text:
     """Set a text of matplotlib to one line that is neither a formula nor TeX, and return it."""
     place.set(text=one_line(text, limit), parse_math=False, usetex=False)
     return place

@@ -87,7 +87,7 @@ current_monitor = _current.get  # the monitor of the call that this is part of
 
 @contextmanager
 def monitoring(
-    title: str, verbose: Any = False, time_limit: float | None = None
+    title: str, verbose: bool | int | str = False, time_limit: float | None = None
 ) -> Iterator[ProgressMonitor]:
     """Open a monitor that reports if `verbose`, and warns at the end if the time limit has stopped something.
 
@@ -101,7 +101,7 @@ def monitoring(
     if isinstance(verbose, str):  # someone looks at the stream of the main thread of the main process
         main = threading.current_thread() is threading.main_thread() and parent_process() is None
         seen = type(sys.stderr).__module__.startswith("ipykernel") or (sys.stderr and sys.stderr.isatty())
-        verbose = outer is NO_MONITOR and main and seen
+        verbose = bool(outer is NO_MONITOR and main and seen)
     if verbose:
         threading.Thread(target=_report, args=(monitor, done), daemon=True).start()
     token = _current.set(monitor)

@@ -95,7 +95,8 @@ def check_parameters(estimator: Any, **own: object) -> None:
     given = {name: getattr(estimator, name) for name in defaults}
     new = {name: value for name, value in given.items() if value is not defaults[name]}
     check_values(type(estimator).__name__, own, **new)
-    changed = {name for name, value in new.items() if _differ(value, defaults[name])}
+    plain = bool, int, float, str, np.generic  # those that may equal a default without being it
+    changed = {name for name, value in new.items() if not isinstance(value, plain) or value != defaults[name]}
     for names, reason in _no_effect(given, changed) if changed else ():
         idle = [name for name in names if name in changed]
         if idle:
@@ -128,11 +129,6 @@ def check_values(caller: str, own: Mapping[str, object], **given: Any) -> None:
         get_scorer(given["scoring"])  # its message names the parameter
     if "loss" in given and not ("loss" in own and is_auto(given["loss"])):
         as_loss(given["loss"])
-
-
-def _differ(value: object, default: object) -> bool:
-    plain = bool, int, float, str, np.generic
-    return not (isinstance(value, plain) and isinstance(default, plain) and value == default)
 
 
 @cache

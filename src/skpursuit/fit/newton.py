@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skpursuit.fit.gram_schmidt import QRFactor, empty_factor
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.float_range import EPS, TINY_POSITIVE
 from skpursuit.numerics.sums import BLOCK_ROWS
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
@@ -156,7 +156,7 @@ class TrialStep(NamedTuple):
 
 
 def fit_outputs(
-    A: Any,
+    A: Floats | Compressed,
     samples: Sequence[SampleLosses],
     w: Floats,
     z: Floats | None,
@@ -186,7 +186,7 @@ def fit_outputs(
 
 @np.errstate(over="ignore", invalid="ignore")  # at steps that are too long
 def descend(
-    A: Any,
+    A: Floats | Compressed,
     samples: SampleLosses,
     w: Floats,
     z: Floats,

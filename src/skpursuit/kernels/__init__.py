@@ -5,9 +5,9 @@ Importing one of these modules loads Numba, which takes half a second. Whoever c
 """
 
 import sys
-from typing import Any
+from types import ModuleType
 
 
-def imported_module(name: str) -> Any:
+def imported_module(name: str) -> ModuleType | None:
     """The module of this name, if something has imported it already; else None."""
     return sys.modules.get(name)

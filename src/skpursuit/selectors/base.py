@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from skpursuit.selectors.speculation import SpeculativePursuit
 
 Round = tuple[float, Indices, Floats]
+Found = TypeVar("Found")
 
 
 class Selector(ABC):
@@ -180,7 +181,7 @@ class SelectionOracle:
         self.memory = self.given if known is None else known.memory
         return None if known is None else known.estimate
 
-    def count_reads(self, look: Callable[[], Any]) -> Any:
+    def count_reads(self, look: Callable[[], Found]) -> Found:
         """What a look at X outside a query gives, its reads counted like those of an answer."""
         reads = self.bound.design.reads
         entries, nbytes = reads.entries, reads.bytes

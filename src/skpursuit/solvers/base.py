@@ -58,7 +58,7 @@ class Solver(ABC):
                 OTHER_CHECKS[name](name, value)
 
     @classmethod
-    def from_parameters(cls, **given: Any) -> Self:
+    def from_parameters(cls, **given: object) -> Self:
         """The solver of an estimator's parameters: those it has not are left out, None means its default."""
         known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if name in known and value is not None})

@@ -99,7 +99,7 @@ class FrankWolfe(Solver):
         check_flag("confirm", self.confirm)
 
     @classmethod
-    def from_parameters(cls, tol: float | None = None, **given: Any) -> Self:
+    def from_parameters(cls, tol: object = None, **given: object) -> Self:
         """Frank-Wolfe on the l1 ball of radius 1; an estimator's `tol` is the duality gap."""
         return super().from_parameters(constraint=L1Ball(), gap_tol=tol, **given)
 

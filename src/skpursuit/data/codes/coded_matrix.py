@@ -30,7 +30,7 @@ ValueAndBound = tuple[Floats, Floats]  # an estimate and a bound on its error
 
 @dataclass(frozen=True)
 class EncodeTransform:
-    """Makes the panels of a tile, with a second byte where that is asked for."""
+    """Makes the panels of a tile, with a second byte if `fine`: a pure function, and a small value itself."""
 
     fine: bool = False
     large_arrays: ClassVar[tuple[str, ...]] = ("codes", "second_byte")  # one byte an entry each
