@@ -259,8 +259,9 @@ class Run:
         """The outcome for the caller; predictions and objective must be those of the coefficients."""
         state, problem = self._not_above_start(), self.problem
         consistent, objective = check_consistency(problem, state)
-        if not consistent:
-            state = replace(state, objective=objective, status=Status.INCONSISTENT)
+        state = replace(
+            state, objective=objective, status=state.status if consistent else Status.INCONSISTENT
+        )
         answers: list[Record | Selection] = [*self.history, *self.final_selections]
         coef = np.zeros((problem.design.shape[1], *problem.target_shape))
         coef[state.support] = state.coef
