@@ -85,7 +85,7 @@ def test_the_sample_is_never_called_exact(problem):
 def test_seeds_decide(problem):
     X, r = problem
     answers = [ask(Uniform(stop=Budget(0.5)), X, r, seed=seed) for seed in (1, 1, 2)]
-    assert answers[0].estimates.tolist() == answers[1].estimates.tolist() != answers[2].estimates.tolist()
+    assert answers[0].gradient.tolist() == answers[1].gradient.tolist() != answers[2].gradient.tolist()
 
 
 def test_several_targets(problem):
