@@ -68,14 +68,11 @@ def test_decreasing_is_a_stable_sort(n, kind):
     assert argsort_descending(values).tolist() == np.argsort(-values, kind="stable").tolist()
 
 
-def test_equal_energies_go_by_index():
+def test_ties_go_to_the_lowest_index():
     rng = np.random.default_rng(1)
-    X, r = rng.choice([-1.0, 1.0], (50, 9)), rng.choice([-2.0, 2.0], 50)
+    X, r = rng.choice([-1.0, 1.0], (50, 9)), rng.choice([-2.0, 2.0], 50)  # rows of one energy
     answer = ask(Greedy(stop=Budget(0.2)), X, r, k=9)
     assert answer.gradient.tolist() == (X[:10].T @ r[:10])[answer.columns].tolist()
-
-
-def test_ties_go_to_the_lowest_index():
     X, r = problem()
     X[:, [30, 12, 7]] = 10 * X[:, [3]]
     for stop in (Budget(0.2), Budget(1.0), Stability()):
