@@ -50,6 +50,8 @@ def test_a_living_writer_keeps_its_file(tmp_path):
         assert path.read_text() == "second"
         assert len(list(tmp_path.iterdir())) == 2
         put()
+    with _files.staged_write(path, "third"):  # which is not put
+        assert len(list(tmp_path.iterdir())) == 2
     assert path.read_text() == "first"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -1,7 +1,8 @@
 """Limits on the shape of the library, so that it cannot slide back; docs/architecture.md says why.
 
 Each limit is one constant. A limit may be lowered when the library has become simpler, and is never raised:
-whoever needs room makes it.
+whoever needs room makes it. Those of lines were set once, by the third edition: the room for all the issues
+that follow, together.
 """
 
 import ast
@@ -42,8 +43,8 @@ TILE_METHODS = 12
 PROBES = 8
 EXTREMES = 4
 ROOT_FILES = 10
-#: Set once, for all that is still to come; the library is what is not apps/. They are not raised.
-LINES = {"src/skpursuit": 23_000, "src/skpursuit/apps": 6_300, "tests": 19_950, "benchmarks": 5_500}
+#: The library is what is not apps/.
+LINES = {"src/skpursuit": 23_000, "src/skpursuit/apps": 6_300, "tests": 19_500, "benchmarks": 5_500}
 
 
 @pytest.mark.parametrize(("case", "most"), CALLS_ACROSS_FILES.items())

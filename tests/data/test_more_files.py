@@ -115,6 +115,11 @@ def test_parquet_with_equal_names_or_without_files_is_refused(tmp_path):
     (tmp_path / "folder.parquet" / "year=1999").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"no \.parquet file in it; folders below it are not looked at"):
         as_design(tmp_path / "folder.parquet")
+    np.save(tmp_path / "y.npy", np.ones(40))  # it may be y, which lies beside the pieces of X
+    with pytest.raises(ValueError, match=r"y\.npy: .*two-dimensional, got 1"):
+        as_design(tmp_path / "y.npy")
+    with pytest.raises(ValueError, match=r"two kinds, folder\.parquet and y\.npy; .* as a list"):
+        as_design(tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*row group")
@@ -207,16 +212,6 @@ def test_files_that_differ_in_the_type_of_the_labels_are_refused(tmp_path):
         PursuitClassifier().fit(tmp_path, "label")
 
 
-def test_an_array_of_one_dimension_is_no_part_of_x(tmp_path):
-    """It may be y, which lies beside the pieces of X."""
-    X = np.random.default_rng(0).standard_normal((40, 6))
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", X[:, 0])
-    for path in (tmp_path, tmp_path / "y.npy"):
-        with pytest.raises(ValueError, match=r"y\.npy: .*two-dimensional, got 1"):
-            as_design(path)
-
-
 def test_the_index_of_a_data_frame_in_parquet_is_no_column(tmp_path):
     frame = pd.DataFrame({"x": np.arange(9.0), "z": np.ones(9)})
     for name in ("id", "__null_dask_index__", None):  # as users, Dask and pandas call it
@@ -247,10 +242,3 @@ def test_files_may_be_listed(tmp_path, limit):
     np.testing.assert_array_equal(found.coef, minimize(whole, "y", solver).coef)
     np.testing.assert_array_equal(found.coef, minimize(files, "y", solver).coef)
     assert as_design(files[::-1], exclude=["y"]).columns(np.array([0]))[0][0] == frame["x0"][2000]
-
-
-def test_files_of_another_kind_are_named(tmp_path):
-    np.save(tmp_path / "part0.npy", np.eye(30))
-    table(n=30).drop(columns="town").to_parquet(tmp_path / "meta.parquet")
-    with pytest.raises(ValueError, match=r"two kinds, meta\.parquet and part0\.npy; .* as a list"):
-        as_design(tmp_path)

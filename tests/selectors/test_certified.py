@@ -30,7 +30,7 @@ def test_few_columns_are_recomputed_on_a_gaussian_design():
     for seed in range(20):
         r = np.random.default_rng(seed).standard_normal(1000)
         answer = ask(Certified(), design, r)
-        assert answer.indices.tolist() == ask(Exact(), design, r).indices.tolist()
+        assert answer.columns.tolist() == ask(Exact(), design, r).columns.tolist()
         counts.append(answer.n_recomputed)
         assert answer.bytes_read <= 0.15 * X.nbytes
     assert np.median(counts) <= 0.1 * 2000
@@ -48,8 +48,8 @@ def test_top_k_scores_and_exclusions(score, k):
         r = rng.standard_normal((60, 3) if isinstance(score, GroupNorm) else 60)
         question = Question(r, k, score, exclude=rng.choice(90, 20, replace=False))
         design = as_design(X)
-        wanted = ask(Exact(), design, question).indices.tolist()
-        assert ask(Certified(), design, question).indices.tolist() == wanted
+        wanted = ask(Exact(), design, question).columns.tolist()
+        assert ask(Certified(), design, question).columns.tolist() == wanted
 
 
 def test_one_twin_serves_views_and_folds():
@@ -64,7 +64,7 @@ def test_one_twin_serves_views_and_folds():
         for design in (view(base, centre, scale, root), with_intercept(base), part):
             r = rng.standard_normal(design.shape[0])
             answer = ask(Certified(), design, r, k=5)
-            assert answer.indices.tolist() == ask(Exact(), design, r, k=5).indices.tolist()
+            assert answer.columns.tolist() == ask(Exact(), design, r, k=5).columns.tolist()
             g, bound = design.codes().estimate(r)
             exact = data.dense(design).T @ r.astype(np.longdouble)
             assert (np.abs(g - exact) <= bound).all()
@@ -82,7 +82,7 @@ def test_sparse_and_operator_designs_answer_by_the_exact_product():
     for source in (sp.csr_array(X), sp.csc_array(X), aslinearoperator(X)):
         design = as_design(source)
         answer = ask(Certified(), design, r, k=3)
-        assert answer.indices.tolist() == ask(Exact(), design, r, k=3).indices.tolist()
+        assert answer.columns.tolist() == ask(Exact(), design, r, k=3).columns.tolist()
         assert answer.certificate == "exact"
         assert data.memory_estimate(design, "certified") == 0
     assert data.memory_estimate(as_design(X), "certified") >= X.size

@@ -18,7 +18,7 @@ from skpursuit.data.gram_columns import GRAM_SHARE
 from skpursuit.selectors.gram import GramGradient
 
 from ..support.asking import Absolute, query_at
-from ..support.data import dense, kept_gram_columns, kept_gram_matrix, view
+from ..support.data import dense, kept_gram_columns, view
 
 
 def test_a_pursuit_reads_x_a_few_times_only():
@@ -32,23 +32,14 @@ def test_a_pursuit_reads_x_a_few_times_only():
     assert exact.entries_read == 24 * X.size
 
 
-def test_the_matrix_is_formed_once_a_third_of_the_columns_was_asked_for():
+def test_the_matrix_is_formed_once_a_third_of_the_columns_was_asked_for_and_memory_allows_it():
     X, y, _ = datasets.make_sparse_signal(120, 90, 40, snr=0.0, random_state=1)
-    design = as_design(X)
-    minimize(design, y, OMP(n_nonzero_coefs=5), selector="gram")
-    assert kept_gram_matrix(design) is None
-    kept_gram_columns(design).limit = 90 * 90 * 8
-    minimize(design, y, OMP(n_nonzero_coefs=90 // GRAM_SHARE + 10), selector="gram")
-    np.testing.assert_allclose(kept_gram_matrix(design), X.T @ X, atol=1e-12)
-
-
-def test_it_is_never_formed_beyond_the_memory_limit():
-    X, y, _ = datasets.make_sparse_signal(120, 90, 40, snr=0.0, random_state=1)
-    design = as_design(X)
-    small = Gram(memory_limit=90 * 90 * 8 - 1)
-    minimize(design, y, OMP(n_nonzero_coefs=60), selector=small)
-    assert kept_gram_matrix(design) is None
-    assert kept_gram_columns(design).nbytes <= small.memory_limit
+    design, third, room = as_design(X), 90 // GRAM_SHARE, 90 * 90 * 8
+    for k, limit, formed in ((5, room, False), (third + 30, room - 1, False), (third + 10, room, True)):
+        minimize(design, y, OMP(n_nonzero_coefs=k), Gram(memory_limit=limit))
+        assert (design.caches.gram is not None) == formed
+        assert formed or kept_gram_columns(design).nbytes <= limit
+    np.testing.assert_allclose(design.caches.gram, X.T @ X, atol=1e-12)
 
 
 def views(X, rng):

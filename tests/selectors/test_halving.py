@@ -48,7 +48,7 @@ def test_follows_the_algorithm_of_the_paper(order, exact_fraction, layout):
             question = replace(question, seed=seed)
         wanted, _ = plain_halving(X, question, rows, budget * n * d, exact_fraction)
         selector = SuccessiveHalving(order, budget, exact_fraction)
-        assert ask(selector, LAYOUTS[layout](X), question).indices.tolist() == wanted.tolist()
+        assert ask(selector, LAYOUTS[layout](X), question).columns.tolist() == wanted.tolist()
 
 
 def test_every_layout_gives_the_same_answer_to_the_last_tie():
@@ -61,7 +61,7 @@ def test_every_layout_gives_the_same_answer_to_the_last_tie():
             answers = [
                 ask(SuccessiveHalving(budget=budget), layout(X), question) for layout in LAYOUTS.values()
             ]
-            assert len({tuple(answer.indices.tolist()) for answer in answers}) == 1
+            assert len({tuple(answer.columns.tolist()) for answer in answers}) == 1
 
 
 class TestTwin:
@@ -96,9 +96,9 @@ class TestTwin:
             for yes in (True, False):
                 self.use(yes)
                 answers.append(ask(selector, design, question, seed=trial))
-            assert answers[0].indices.tolist() == answers[1].indices.tolist()
+            assert answers[0].columns.tolist() == answers[1].columns.tolist()
             assert answers[0].certificate == answers[1].certificate
-            np.testing.assert_allclose(answers[0].estimates, answers[1].estimates, rtol=0.02, atol=0.1)
+            np.testing.assert_allclose(answers[0].gradient, answers[1].gradient, rtol=0.02, atol=0.1)
             recomputed += answers[0].n_recomputed
         assert recomputed > 0
 
@@ -111,7 +111,7 @@ class TestTwin:
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                answers.append(ask(SuccessiveHalving(budget=0.3), X, question).indices.tolist())
+                answers.append(ask(SuccessiveHalving(budget=0.3), X, question).columns.tolist())
             assert answers[0] == answers[1]
 
     def test_codes_are_read_and_counted(self):
@@ -132,7 +132,7 @@ class TestTwin:
     def test_no_column_left(self):
         X, r = gaussian(300, 40)
         for k in (1, 3):
-            assert ask(SuccessiveHalving(), X, r, k=k, exclude=np.arange(40)).indices.tolist() == []
+            assert ask(SuccessiveHalving(), X, r, k=k, exclude=np.arange(40)).columns.tolist() == []
 
     def test_zero_columns_of_a_view_tie_as_without(self):
         rng = np.random.default_rng(5)
@@ -143,7 +143,7 @@ class TestTwin:
             answers = []
             for yes in (True, False):
                 self.use(yes)
-                answers.append(ask(SuccessiveHalving(exact_fraction=0.0), design, question).indices.tolist())
+                answers.append(ask(SuccessiveHalving(exact_fraction=0.0), design, question).columns.tolist())
             assert answers[0] == answers[1]
 
     def test_small_x_has_no_twin(self):
@@ -194,7 +194,7 @@ def test_excluded_columns_are_no_arms():
     answer = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.1), X, r, exclude=exclude)
     # 32 arms, 5 rounds, 1280 pulls: 8, 16, 32, 64 rows; the 80 that are left for the last two columns alone.
     inner = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.2), X[:, 1::2].copy(), r)
-    assert answer.indices.tolist() == (2 * inner.indices + 1).tolist()
+    assert answer.columns.tolist() == (2 * inner.columns + 1).tolist()
     assert answer.entries_read == 120 * 64 + 80 * 2
 
 
@@ -210,8 +210,8 @@ def test_never_halves_below_k(k):
     X, r = gaussian(500, 32)
     for exact_fraction in (0.0, 1 / 16):
         answer = ask(SuccessiveHalving(budget=0.3, exact_fraction=exact_fraction), X, r, k=k)
-        assert len(answer.indices) == min(k, 32)
-        assert np.all(np.diff(np.abs(answer.estimates)) <= 0)
+        assert len(answer.columns) == min(k, 32)
+        assert np.all(np.diff(np.abs(answer.gradient)) <= 0)
 
 
 @pytest.mark.parametrize("order", ["energy", "random"])
@@ -234,8 +234,8 @@ def test_ties_go_to_the_lowest_index():
     for order in ("energy", "random"):
         for budget, exact_fraction in ((0.05, 0.0), (0.2, 1 / 16), (6.0, 0.0), (0.2, 1.0)):
             selector = SuccessiveHalving(order, budget, exact_fraction)
-            assert ask(selector, X, r).indices.tolist() == [8]
-            assert ask(selector, X, r, k=3).indices.tolist() == [8, 21, 33]
+            assert ask(selector, X, r).columns.tolist() == [8]
+            assert ask(selector, X, r, k=3).columns.tolist() == [8, 21, 33]
 
 
 def test_degenerate_questions():
@@ -246,11 +246,11 @@ def test_degenerate_questions():
         SuccessiveHalving(exact_fraction=0.0),
         SuccessiveHalving(doubling=True),
     ):
-        assert ask(selector, X, r, exclude=every).indices.tolist() == []
-        assert ask(selector, X, r, exclude=every[1:]).indices.tolist() == [0]
-        assert ask(selector, X, np.zeros(20)).indices.tolist() == [0]
-        assert ask(selector, X[:, :1], r).indices.tolist() == [0]
-        assert ask(selector, X[:1], r[:1], k=2).indices.shape == (2,)
+        assert ask(selector, X, r, exclude=every).columns.tolist() == []
+        assert ask(selector, X, r, exclude=every[1:]).columns.tolist() == [0]
+        assert ask(selector, X, np.zeros(20)).columns.tolist() == [0]
+        assert ask(selector, X[:, :1], r).columns.tolist() == [0]
+        assert ask(selector, X[:1], r[:1], k=2).columns.shape == (2,)
 
 
 class TestDoubling:
@@ -264,7 +264,7 @@ class TestDoubling:
             exact += answer.certificate == "exact"
             doubled += answer.entries_read > 0
             if answer.certificate == "exact":
-                assert answer.indices.tolist() == [np.abs(X.T @ r).argmax()]
+                assert answer.columns.tolist() == [np.abs(X.T @ r).argmax()]
                 continue
             # The last two of the budgets T, 2T, 4T, ... gave this answer.
             rows, budget, last = by_energy(X, r), 0.05, None
@@ -291,7 +291,7 @@ class TestDoubling:
             right = np.abs(X.T @ r).argmax()
             for doubling in (False, True):
                 selector = SuccessiveHalving(budget=0.05, exact_fraction=0.0, doubling=doubling)
-                hit = ask(selector, X, r).indices[0] == right
+                hit = ask(selector, X, r).columns[0] == right
                 single, double = single + (hit and not doubling), double + (hit and doubling)
         assert double > single
 
@@ -302,8 +302,8 @@ def test_group_scores_of_one_target_are_absolute_ones():
         selector = SuccessiveHalving(budget=budget)
         one = ask(selector, X, r, k=3)
         group = ask(selector, X, r[:, None], k=3, score=GroupNorm())
-        assert group.indices.tolist() == one.indices.tolist()
-        np.testing.assert_allclose(group.estimates[:, 0], one.estimates, rtol=1e-12)
+        assert group.columns.tolist() == one.columns.tolist()
+        np.testing.assert_allclose(group.gradient[:, 0], one.gradient, rtol=1e-12)
 
 
 def test_draws_follow_the_printed_algorithm_and_spend_the_budget():
@@ -318,9 +318,9 @@ def test_draws_follow_the_printed_algorithm_and_spend_the_budget():
             best = np.argsort(-np.abs(sums[alive]), kind="stable")[: max(k, len(alive) // 2)]
             alive = alive[np.sort(best)]
         answer = ask(SuccessiveHalving("draws", 3.0, 0), X, Question(r, k=k, seed=7))
-        assert sorted(answer.indices.tolist()) == alive.tolist()
+        assert sorted(answer.columns.tolist()) == alive.tolist()
         assert answer.certificate == "heuristic"
-        np.testing.assert_allclose(np.sort(answer.estimates), np.sort(sums[alive] * 50 / used))
+        np.testing.assert_allclose(np.sort(answer.gradient), np.sort(sums[alive] * 50 / used))
         assert answer.entries_read > 0.9 * 3.0 * X.size
 
 

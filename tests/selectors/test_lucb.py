@@ -21,7 +21,7 @@ def test_a_clear_winner_needs_few_pulls():
     for seed in range(20):
         X, r = clear_problem(rng)
         answer = ask(LUCB(budget=1.0), X, Question(r, seed=seed))
-        assert answer.indices.tolist() == [17]
+        assert answer.columns.tolist() == [17]
         assert answer.certificate == "heuristic"
         assert 50 * INITIAL_PULLS <= answer.entries_read < 0.3 * X.size
 
@@ -42,7 +42,7 @@ def test_without_doubt_allowed_everything_is_read_once():
     X, r = rng.standard_normal((70, 9)), rng.standard_normal(70)
     answer = ask(LUCB(budget=5.0, delta=0.0), X, Question(r, seed=0))
     assert answer.certificate == "exact"
-    np.testing.assert_array_equal(answer.indices, [np.argmax(np.abs(X.T @ r))])
+    np.testing.assert_array_equal(answer.columns, [np.argmax(np.abs(X.T @ r))])
     assert answer.entries_read <= 2 * X.size  # those in doubt after rounding are computed again
 
 
@@ -73,5 +73,5 @@ def test_its_rounds_end_in_its_answer():
     query = Question(r, seed=3)
     *_, (pulled, columns, estimates) = LUCB().rounds(as_design(X), Query(r, rng=np.random.default_rng(3)))
     answer = ask(LUCB(), X, query)
-    assert columns[np.abs(estimates).argmax()] == answer.indices[0]
+    assert columns[np.abs(estimates).argmax()] == answer.columns[0]
     assert pulled * X.shape[1] == pytest.approx(answer.entries_read)

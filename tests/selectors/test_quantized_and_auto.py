@@ -60,7 +60,7 @@ def test_quantized_looks_at_all_columns_only_when_the_residual_has_changed():
     X, r, move = planted(n, d, 3)
     design, selector = as_design(X), Quantized(max_recomputed=40)
     first = ask(selector, design, r)
-    assert first.indices.tolist() == [7]
+    assert first.columns.tolist() == [7]
     assert first.entries_read == n * (d + first.n_recomputed)
     near = ask(selector, design, r + 0.05 * move, memory=first.memory)
     assert near.entries_read == n * near.n_recomputed
@@ -69,7 +69,7 @@ def test_quantized_looks_at_all_columns_only_when_the_residual_has_changed():
     assert far.entries_read > n * d
     taken = np.argsort(-first.memory["scores"])[:500]
     beyond = ask(selector, design, r, exclude=taken, memory=first.memory)
-    assert beyond.indices.tolist() == ask(Exact(), design, r, exclude=taken).indices.tolist()
+    assert beyond.columns.tolist() == ask(Exact(), design, r, exclude=taken).columns.tolist()
 
 
 def test_quantized_keeps_its_look_for_targets_and_views():
@@ -87,7 +87,7 @@ def test_quantized_keeps_its_look_for_targets_and_views():
             answer = ask(Quantized(), design, later)
             assert answer.entries_read < X.size
             assert answer.memory["scores"] is held.memory["scores"]
-            assert set(answer.indices) == set(ask(Exact(), design, later).indices)
+            assert set(answer.columns) == set(ask(Exact(), design, later).columns)
 
 
 def test_matching_pursuit_with_a_quantized_goes_on_where_the_residual_comes_to_rest():
@@ -111,9 +111,9 @@ def test_quantized_never_chooses_what_is_excluded():
     for _ in range(300):  # until nothing is left
         answer = ask(selector, design, r, exclude=taken, memory=memory)
         memory = answer.memory
-        taken += answer.indices.tolist()
+        taken += answer.columns.tolist()
     assert sorted(taken) == list(range(300))
-    assert len(ask(selector, design, r, exclude=np.arange(300)).indices) == 0
+    assert len(ask(selector, design, r, exclude=np.arange(300)).columns) == 0
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])

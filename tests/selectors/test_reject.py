@@ -36,8 +36,8 @@ def test_counts_by_hand():
     answer = ask(SuccessiveReject(2.5), X, r)
     pulls = [wanted for wanted, _ in phases(4, 100, 1)]
     assert answer.entries_read == 4 * pulls[0] + 3 * (pulls[1] - pulls[0]) + 2 * (pulls[2] - pulls[1])
-    assert answer.indices.tolist() == [0]
-    np.testing.assert_allclose(answer.estimates, 10.0)
+    assert answer.columns.tolist() == [0]
+    np.testing.assert_allclose(answer.gradient, 10.0)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -48,11 +48,11 @@ def test_finds_what_stands_out(k):
         X, r = rng.choice([-1.0, 1.0], (100, 16)), rng.choice([-1.0, 1.0], 100)
         X[:, :k] = -r[:, None]
         answer = ask(SuccessiveReject(1.0), X, Question(r, k, Signed(), [15], seed=trial))
-        hits += set(answer.indices.tolist()) == set(range(k))
+        hits += set(answer.columns.tolist()) == set(range(k))
     assert hits >= 38
 
 
 def test_more_columns_asked_for_than_there_are():
     X, r = np.eye(4), np.arange(4.0)
     answer = ask(SuccessiveReject(), X, r, k=9, exclude=[1])
-    assert sorted(answer.indices.tolist()) == [0, 2, 3]
+    assert sorted(answer.columns.tolist()) == [0, 2, 3]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, Certified, Checkpoint, Exact, MatchingPursuit, as_design, datasets, minimize
-from skpursuit.kernels.gram_pursuit import omp_on_gram
 from skpursuit.selectors import speculation
 from skpursuit.selectors.speculation import CodeErrorBounds, SpeculativePursuit
 
@@ -266,16 +265,3 @@ def test_numbers_that_are_not_finite_are_never_ruled_out():
     g = np.array([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
     first = frames.first_possible_win(followed._replace(g=g), np.zeros(2), np.ones(2))
     assert first.tolist() == [2, 1, 2]
-
-
-def test_pursuit_on_products_is_that_of_the_columns():
-    rng = np.random.default_rng(9)
-    X, y = rng.standard_normal((50, 20)), rng.standard_normal(50)
-    order, rows, amounts = np.empty(8, np.intp), np.empty((8, 20)), np.empty(8)
-    assert omp_on_gram(X.T @ X, X.T @ y, (X**2).sum(0), 0.0, order, rows, amounts) == 8
-    assert order.tolist() == minimize(X, y, OMP(8), Exact()).support.tolist()
-    Q = np.linalg.qr(X[:, order])[0]
-    assert np.allclose(np.abs(amounts), np.abs(Q.T @ y))
-    X[:, 1] = X[:, 0]  # a copy ends it: nothing is left of it beside the first
-    order, c = np.empty(20, np.intp), X.T @ X[:, 0]
-    assert omp_on_gram(X.T @ X, c, (X**2).sum(0), 0.0, order, np.empty((20, 20)), np.empty(20)) < 20

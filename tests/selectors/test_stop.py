@@ -54,7 +54,7 @@ def test_stability_stops_when_the_leader_has_lasted(patience, every):
             leader, since = now, used
     rule = Stability(patience) if every == stop.CHECK_EVERY else Stability(patience, check_every=every)
     answer = ask(Greedy(stop=rule), X, r)
-    assert (answer.indices.tolist(), answer.entries_read) == ([leader], used * X.shape[1])
+    assert (answer.columns.tolist(), answer.entries_read) == ([leader], used * X.shape[1])
 
 
 def test_the_top_index_decides_for_top_k_too():
@@ -97,13 +97,13 @@ def test_the_error_bound_is_never_violated(name, tmp_path):
         size = np.abs(question.r) if question.r.ndim == 1 else np.linalg.norm(question.r, axis=1)
         eps = rng.uniform(0.001, 0.5) * (size * np.abs(X).max(axis=1)).sum()
         answer = ask(Greedy(stop=ErrorBound(eps)), design, question)
-        errors = np.abs(answer.estimates - exact[answer.indices])
+        errors = np.abs(answer.gradient - exact[answer.columns])
         errors = errors if errors.ndim == 1 else np.linalg.norm(errors, axis=1)
         assert np.all(errors <= eps * (1 + 1e-9))
         # What was chosen scores within 2 eps of what should have been.
         scores = question.scores(exact)
-        right = np.sort(scores)[::-1][: len(answer.indices)]
-        assert np.all(scores[answer.indices] >= right - 2 * eps * (1 + 1e-9))
+        right = np.sort(scores)[::-1][: len(answer.columns)]
+        assert np.all(scores[answer.columns] >= right - 2 * eps * (1 + 1e-9))
         stopped += answer.certificate == "heuristic"
     assert stopped >= 5  # the bound did stop some before the last row
 

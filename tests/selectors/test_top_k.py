@@ -23,10 +23,10 @@ def test_signs_and_zeros_of_exact_answers_are_certain(score):
         r = rng.integers(-1, 2, (4, 2) if isinstance(score, GroupNorm) else 4).astype(float)
         for selector in (Exact(), Certified()):
             answer = ask(selector, X if trial % 2 else view(X, scale=np.full(2, 2.0)), r, score=score)
-            truth = X[:, answer.indices].T @ r
-            assert (truth.any(axis=-1) == np.asarray(answer.estimates).any(axis=-1)).all()
+            truth = X[:, answer.columns].T @ r
+            assert (truth.any(axis=-1) == np.asarray(answer.gradient).any(axis=-1)).all()
             if not isinstance(score, GroupNorm):
-                assert np.sign(answer.estimates).tolist() == np.sign(truth).tolist()
+                assert np.sign(answer.gradient).tolist() == np.sign(truth).tolist()
             zeros += not truth.any()
     assert zeros
 
@@ -68,7 +68,7 @@ def test_gram_selection_answers_for_a_batch_from_its_rows():
     design = as_design(X)
     before = reads(design).entries
     answer = ask(Gram(), design, r, k=2)
-    assert answer.indices.tolist() == ask(Exact(), X, r, k=2).indices.tolist()
+    assert answer.columns.tolist() == ask(Exact(), X, r, k=2).columns.tolist()
     assert reads(design).entries - before == 3 * 20
 
 

@@ -5,8 +5,6 @@ import pytest
 
 from skpursuit import CoSaMP, GraSP, Status, SubspacePursuit, as_design, datasets, minimize
 
-from ..support.data import kept_columns
-
 
 def logistic_fit(A, y, ridge=0.0):
     w = np.zeros(A.shape[1])
@@ -192,7 +190,7 @@ def test_columns_merged_before_are_not_read_again():
     result = minimize(design, y, CoSaMP(5), "exact")
     merged = 3 * 5 * result.n_iter
     assert result.n_iter > 2
-    assert len(kept_columns(design)) < merged
+    assert len(design.caches.columns.arrays) < merged
 
 
 def test_cosamp_refuses_other_losses_and_bad_sizes():

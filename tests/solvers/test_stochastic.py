@@ -72,17 +72,6 @@ def test_a_step_that_is_too_long_ends_with_the_best_iterate():
     assert result.objective <= 0.5 * (y @ y) * (1 + 1e-12)
 
 
-def test_sparsity_is_never_exceeded_with_logistic_loss():
-    X, y, _ = datasets.make_logistic_signal(150, 40, 3, random_state=0)
-    for solver in (
-        StoIHT(3, max_iter=50, batch_size=30),
-        StoGradMP(3, max_iter=5, batch_size=30, ridge=1e-3),
-    ):
-        result = minimize(X, y, solver, "exact", "logistic", random_state=0)
-        assert len(result.support) <= 3
-        assert result.objective < 150 * np.log(2)
-
-
 def test_tolerance_stops_a_run():
     X, y, _ = datasets.make_sparse_signal(100, 150, 5, snr=np.inf, random_state=0)
     for solver in (StoIHT(5, rtol=1e-6, batch_size=50), StoGradMP(5, rtol=1e-6, batch_size=50)):

@@ -49,41 +49,14 @@ class Question:
         return np.setdiff1d(np.arange(d), np.asarray(self.exclude, dtype=np.intp))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a selector says: the columns, best first, their entries of X^T r, and how it came to know."""
-
-    indices: np.ndarray
-    estimates: np.ndarray
-    certificate: str
-    entries_read: int
-    bytes_read: int
-    n_recomputed: int
-    memory: Any
-
-
 def ask(selector, X, question, **given):
     """The answer to a question, or to that about a residual with the other parts `given`."""
-    design, query, memory = as_design(X), query_of(question, **given), memory_of(question, **given)
+    design, query = as_design(X), query_of(question, **given)
+    memory = given.get("memory", question.memory if isinstance(question, Question) else None)
     if memory is None:
-        answer = selector.select(design, query)
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            answer = BoundSelector(selector, design).select(query, memory)
-    return Answer(
-        answer.columns,
-        answer.gradient,
-        answer.certificate,
-        answer.entries_read,
-        answer.bytes_read,
-        answer.n_recomputed,
-        answer.memory,
-    )
-
-
-def memory_of(question, **given):
-    """The memory that a question comes with."""
-    return given.get("memory", question.memory if isinstance(question, Question) else None)
+        return selector.select(design, query)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return BoundSelector(selector, design).select(query, memory)
 
 
 def query_of(question, **given):

@@ -122,19 +122,9 @@ def codes(design, fine=False):
     return design.codes(fine).panels.only
 
 
-def kept_gram_matrix(design):
-    """X^T X if it is kept whole, or None."""
-    return design.caches.gram
-
-
 def kept_gram_columns(design):
     """The cache of single columns of X^T X."""
     return design.caches.gram_columns
-
-
-def kept_columns(design):
-    """The columns of X that are kept gathered."""
-    return list(design.caches.columns.arrays)
 
 
 class Touched(np.ndarray):

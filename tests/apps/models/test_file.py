@@ -257,11 +257,3 @@ def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path, saved):
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert pipe.is_fifo()
-
-
-def test_what_is_prepared_and_not_put_leaves_nothing(saved):
-    before = saved.read_bytes()
-    with _files.staged_write(saved, "new"):
-        assert len(os.listdir(saved.parent)) == 3
-    assert saved.read_bytes() == before
-    assert sorted(os.listdir(saved.parent)) == ["model.json", "train.csv"]
