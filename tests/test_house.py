@@ -16,7 +16,6 @@ from typing import get_type_hints
 
 import numpy as np
 import pytest
-from importlinter.cli import lint_imports
 
 import skpursuit
 from skpursuit.data import Design
@@ -64,11 +63,6 @@ def test_a_default_fit_passes_through_few_files():
     sys.setprofile(before)
     found = sorted(name.removeprefix(home) for name in entered if name.startswith(home))
     assert len(found) <= FILES_OF_A_DEFAULT_FIT, found
-
-
-def test_imports_go_down_only(capsys):
-    kept = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
-    assert kept, capsys.readouterr().out
 
 
 def test_a_query_is_plain_data():
