@@ -84,26 +84,18 @@ def logistic_problem(seed, largest):
     return proof
 
 
-def test_bounds_of_squared_loss_hold():
-    proofs = [squared_problem(seed, 9) for seed in range(40)]
-    assert sum(proof.status.count("optimal") for proof in proofs) > 80
-
-
-def test_bounds_of_logistic_loss_hold():
-    proofs = [logistic_problem(seed, 7) for seed in range(12)]
-    assert sum(proof.status.count("optimal") for proof in proofs) > 5
-
-
-@pytest.mark.slow
-def test_many_bounds_of_squared_loss_hold():
-    for seed in range(1000, 2000):
-        squared_problem(seed, 16)
-
-
-@pytest.mark.slow
-def test_many_bounds_of_logistic_loss_hold():
-    for seed in range(1000, 1200):
-        logistic_problem(seed, 9)
+@pytest.mark.parametrize(
+    ("problem", "seeds", "largest"),
+    [
+        (squared_problem, range(40), 9),
+        (logistic_problem, range(12), 7),
+        pytest.param(squared_problem, range(1000, 2000), 16, marks=pytest.mark.slow),
+        pytest.param(logistic_problem, range(1000, 1200), 9, marks=pytest.mark.slow),
+    ],
+)
+def test_bounds_hold(problem, seeds, largest):
+    proofs = [problem(seed, largest) for seed in seeds]
+    assert sum(proof.status.count("optimal") for proof in proofs) > len(seeds) / 3
 
 
 def problem(n=60, d=12, seed=0):

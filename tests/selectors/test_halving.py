@@ -75,6 +75,12 @@ class TestTwin:
     def use(self, yes):
         self.patch.setattr(halving, "HALVING_CODES", 0 if yes else np.inf)
 
+    def both(self, selector, X, question, **given):
+        """The answers with codes and without."""
+        for yes in (True, False):
+            self.use(yes)
+            yield ask(selector, X, question, **given)
+
     @pytest.mark.parametrize(
         "name", ["C", "F", "strided", "float32", "integers", "view", "weighted", "intercept", "rows"]
     )
@@ -92,14 +98,11 @@ class TestTwin:
                 "exact_fraction": (0.0, 1 / 16, 0.25)[trial // 3 % 3],
             }
             selector = SuccessiveHalving(("energy", "random")[trial % 2], doubling=trial % 5 == 0, **settings)
-            answers = []
-            for yes in (True, False):
-                self.use(yes)
-                answers.append(ask(selector, design, question, seed=trial))
-            assert answers[0].columns.tolist() == answers[1].columns.tolist()
-            assert answers[0].certificate == answers[1].certificate
-            np.testing.assert_allclose(answers[0].gradient, answers[1].gradient, rtol=0.02, atol=0.1)
-            recomputed += answers[0].n_recomputed
+            coded, plain = self.both(selector, design, question, seed=trial)
+            assert coded.columns.tolist() == plain.columns.tolist()
+            assert coded.certificate == plain.certificate
+            np.testing.assert_allclose(coded.gradient, plain.gradient, rtol=0.02, atol=0.1)
+            recomputed += coded.n_recomputed
         assert recomputed > 0
 
     def test_whole_numbers_tie_everywhere(self):
@@ -108,11 +111,8 @@ class TestTwin:
             X = rng.integers(-1, 2, (300, 64)).astype(float)
             question = random_question(rng, 300, 64, (Absolute(), Signed())[trial % 2])
             question.r[:] = rng.integers(-2, 3, 300)
-            answers = []
-            for yes in (True, False):
-                self.use(yes)
-                answers.append(ask(SuccessiveHalving(budget=0.3), X, question).columns.tolist())
-            assert answers[0] == answers[1]
+            coded, plain = self.both(SuccessiveHalving(budget=0.3), X, question)
+            assert coded.columns.tolist() == plain.columns.tolist()
 
     def test_codes_are_read_and_counted(self):
         """One byte of all entries where the winner stands out, both besides where that leaves doubts."""
@@ -140,11 +140,8 @@ class TestTwin:
         X[:, ::3], X[:, 1::4] = 0.0, 2.5
         for _ in range(60):
             design, question = view(X, centre=X.mean(axis=0)), Question(rng.standard_normal(513), 4)
-            answers = []
-            for yes in (True, False):
-                self.use(yes)
-                answers.append(ask(SuccessiveHalving(exact_fraction=0.0), design, question).columns.tolist())
-            assert answers[0] == answers[1]
+            coded, plain = self.both(SuccessiveHalving(exact_fraction=0.0), design, question)
+            assert coded.columns.tolist() == plain.columns.tolist()
 
     def test_small_x_has_no_twin(self):
         self.patch.undo()

@@ -37,15 +37,6 @@ def test_the_budget_is_kept_but_for_the_last_batch():
     assert answer.entries_read >= 0.4 * X.size
 
 
-def test_without_doubt_allowed_everything_is_read_once():
-    rng = np.random.default_rng(2)
-    X, r = rng.standard_normal((70, 9)), rng.standard_normal(70)
-    answer = ask(LUCB(budget=5.0, delta=0.0), X, Question(r, seed=0))
-    assert answer.certificate == "exact"
-    np.testing.assert_array_equal(answer.columns, [np.argmax(np.abs(X.T @ r))])
-    assert answer.entries_read <= 2 * X.size  # those in doubt after rounding are computed again
-
-
 @pytest.mark.parametrize("targets", [(), (2,)])
 def test_intervals_hold_and_close(targets):
     """Means of rows that are not drawn twice lie within their intervals, which have no width in the end."""

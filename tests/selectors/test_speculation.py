@@ -99,10 +99,11 @@ def assert_same(one, other):
     assert [r.certificate for r in one.history] == [r.certificate for r in other.history]
 
 
+@pytest.mark.parametrize("count", [PROBLEMS, pytest.param(40 * PROBLEMS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_paths_are_those_of_exact_selection(family, served):
+def test_paths_are_those_of_exact_selection(family, count, served):
     rng = np.random.default_rng(list(FAMILIES).index(family))
-    for _ in range(PROBLEMS):
+    for _ in range(count):
         X, y, k = posed(rng, family)
         solver = OMP(n_nonzero_coefs=k)
         assert_same(minimize(X, y, solver, Certified()), minimize(X, y, solver, Exact()))
@@ -120,16 +121,6 @@ def test_a_pass_over_the_codes_at_every_step_chooses_the_same(family, monkeypatc
         assert_same(found, minimize(X, y, OMP(n_nonzero_coefs=k), Exact()))
         recomputed += sum(record.entries_read > X.size for record in found.history)
     assert recomputed or family in ("small integers", "binary")  # whose codes are exact
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_many_paths_are_those_of_exact_selection(family, served):
-    rng = np.random.default_rng([7, list(FAMILIES).index(family)])
-    for _ in range(40 * PROBLEMS):
-        X, y, k = posed(rng, family)
-        solver = OMP(n_nonzero_coefs=k)
-        assert_same(minimize(X, y, solver, Certified()), minimize(X, y, solver, Exact()))
 
 
 SOLVERS = {
