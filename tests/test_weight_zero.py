@@ -168,25 +168,15 @@ def check_estimator(seed):
     assert scores[0] == pytest.approx(scores[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("start", range(0, 60, 20))
-def test_solvers_do_not_see_rows_of_weight_zero(start):
-    for seed in range(start, start + 20):
-        check_solver(seed)
+MANY = [0, 20, *(pytest.param(start, marks=pytest.mark.slow) for start in range(1000, 3000, 20))]
 
 
-@pytest.mark.parametrize("start", range(0, 2 * len(ESTIMATORS), len(ESTIMATORS)))
-def test_estimators_do_not_see_rows_of_weight_zero(start):
-    for seed in range(start, start + len(ESTIMATORS)):
-        check_estimator(seed)
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the best number of coefficients")  # an advice, whatever rows are there
-@pytest.mark.parametrize("start", range(1000, 3000, 100))
-def test_nobody_sees_rows_of_weight_zero(start):
-    for seed in range(start, start + 100):
-        check_solver(seed)
-        check_estimator(seed)
+@pytest.mark.parametrize("start", MANY)
+@pytest.mark.parametrize(("check", "count"), [(check_solver, 30), (check_estimator, len(ESTIMATORS))])
+def test_nobody_sees_rows_of_weight_zero(check, count, start):
+    for seed in range(start, start + count):
+        check(seed)
 
 
 class Stubborn(KFold):

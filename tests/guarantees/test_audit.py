@@ -94,9 +94,10 @@ def near(n=200, d=300, seed=0):
     return X, X[:, :20:2].sum(axis=1) + rng.standard_normal(n)
 
 
+@pytest.mark.parametrize("count", [3, pytest.param(170, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("selector", ["exact", "certified", "gram", "auto"])
-def test_exact_paths_take_the_best_column_at_every_step(selector):
-    for seed in range(3):
+def test_exact_paths_take_the_best_column_at_every_step(selector, count):
+    for seed in range(count):
         X, y = near(seed=seed)
         X[:, 7] = X[:, 6]  # a tie goes to the lower index
         result = minimize(X, y, OMP(n_nonzero_coefs=150), selector, audit=True)
@@ -183,17 +184,6 @@ def test_a_long_path_is_weighed_in_parts(monkeypatch):
     whole = audit(X, y, np.arange(60))
     monkeypatch.setattr("skpursuit.guarantees.audit.MAX_PENDING_BYTES", 100_000)
     assert np.array_equal(audit(X, y, np.arange(60)).rho, whole.rho)
-
-
-@pytest.mark.slow
-def test_certified_steps_are_all_best():
-    steps = 0
-    for seed in range(250):
-        X, y = near(500, 800, seed)
-        result = minimize(X, y, OMP(n_nonzero_coefs=400), ("certified", "exact")[seed % 2], audit=True)
-        assert result.audit.rho_min >= 1 - 1e-12
-        steps += len(result.audit.rho)
-    assert steps >= 10**5
 
 
 X, Y = near()
