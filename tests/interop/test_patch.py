@@ -74,7 +74,7 @@ def test_scikit_learns_own_tests_pass():
     if find_spec(tests[0]) is None:
         pytest.skip("scikit-learn is installed without its tests")
     plain = "-q", "-p", "no:cacheprovider", "-c", os.devnull  # without the strict settings of this project
-    fast = "not joblib_memmapped and not lassocd and not numerical_consistency"
+    fast = "not mmap and not memmapped and not lassocd and not numerical_consistency"
     done = run("-m", "pytest", *plain, "-k", fast, "--pyargs", *tests)
     assert re.search(r"\b2\d\d passed", done.stdout)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

@@ -9,7 +9,7 @@ from skpursuit.selectors.speculation import CodeErrorBounds, SpeculativePursuit
 
 from ..support import data
 
-PROBLEMS = 12
+PROBLEMS = 8
 
 
 @pytest.fixture
