@@ -491,7 +491,11 @@ def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
     X, y = signal(8, n=1100)
     lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=5)
     after = []
-    settings = {"skpursuit.deadline": 1, "skpursuit.no-workers": 0.5, "distributed.comm.timeouts.connect": "1s"}
+    settings = {
+        "skpursuit.deadline": 1,
+        "skpursuit.no-workers": 0.5,
+        "distributed.comm.timeouts.connect": "1s",
+    }
     with dask.config.set(settings), cluster(1, processes) as client:
         with pytest.raises(ClusterError, match=told):
             minimize(
