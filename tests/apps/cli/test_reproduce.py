@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from skpursuit.apps.cli import main
-from skpursuit.apps.studies import studies
+from skpursuit.apps.studies import grid, studies
 from skpursuit.apps.studies.grid import CellError
 from skpursuit.apps.studies.loaders import DataError
 from tests.apps.browser import browse, needs_browser
@@ -107,35 +107,25 @@ def test_a_results_folder_that_is_a_file(small, tmp_path):
     assert "--out" in done.output
 
 
-def test_a_failing_cell_is_told_and_the_rest_is_kept(small, tmp_path, monkeypatch):
-    from skpursuit.apps.studies import grid
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (RuntimeError("x"), 1, "run again to resume"),
+        (DataError("a.npz", "it is bad", "get it again"), 2, "a.npz: it is bad; get it again"),
+        (None, 130, "\nbudget: stopped; finished cells are saved, and the same command resumes the run\n"),
+    ],
+)
+def test_a_run_that_fails_or_is_interrupted_says_how_to_go_on(
+    small, tmp_path, monkeypatch, error, code, words
+):
+    def run(*args, **kwargs):
+        if error is None:
+            raise KeyboardInterrupt
+        raise CellError("budget: cell failed; run again to resume") from error
 
-    def fail(error):
-        def run(*args, **kwargs):
-            raise CellError("budget: cell failed; run again to resume") from error
-
-        return run
-
-    monkeypatch.setattr(grid, "run_experiment", fail(RuntimeError("x")))
+    monkeypatch.setattr(grid, "run_experiment", run)
     done = invoke("reproduce", "budget", "--out", tmp_path)
-    assert (done.exit_code, "run again to resume" in done.output) == (1, True)
-    monkeypatch.setattr(grid, "run_experiment", fail(DataError("a.npz", "it is bad", "get it again")))
-    done = invoke("reproduce", "budget", "--out", tmp_path)
-    assert (done.exit_code, "a.npz: it is bad; get it again" in done.output) == (2, True)
-
-
-def test_an_interrupt_says_how_to_go_on(small, tmp_path, monkeypatch):
-    from skpursuit.apps.studies import grid
-
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(grid, "run_experiment", stop)
-    done = invoke("reproduce", "budget", "--out", tmp_path)
-    assert done.exit_code == 130
-    assert (
-        done.stderr == "\nbudget: stopped; finished cells are saved, and the same command resumes the run\n"
-    )
+    assert (done.exit_code, words in done.stderr) == (code, True)
 
 
 def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
