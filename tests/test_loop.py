@@ -31,7 +31,6 @@ from skpursuit import (
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import MAGIC
 from skpursuit.problem.losses import Squared
-from skpursuit.problem.scores import GroupNorm
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 90))
@@ -435,8 +434,3 @@ def test_a_run_whose_columns_are_all_used_up_is_optimal():
     assert result.status is Status.OPTIMAL
     assert result.support.tolist() == [0]
     assert result.dropped.tolist() == [1, 2, 3, 4]
-
-
-def test_scores_of_groups_do_not_lose_small_rows():
-    g = np.array([[3e-200, 4e-200], [3e150, 4e150], [0.0, 0.0]])
-    np.testing.assert_allclose(GroupNorm().of(g), [5e-200, 5e150, 0.0])

@@ -274,13 +274,6 @@ def test_what_cannot_be_encoded_is_said():
     assert CodedTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
 
 
-def test_costs_are_what_is_stored():
-    tile = CodedTile.build(np.ones((1000, 64)))
-    assert tile.codes.nbytes == 64 * 1008
-    assert tile.cost() == (64_000, 64 * (1008 + 2 * 16))
-    assert tile.cost(fine=True) == (64_000, 64 * (2 * 1008 + 2 * 16))  # two bytes of one entry
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_estimates_at_some_columns_are_those_of_all(form):
     rng = np.random.default_rng(3)

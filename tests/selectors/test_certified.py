@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from skpursuit import OMP, Certified, CoSaMP, Exact, as_design, datasets, minimize
 
@@ -71,21 +70,6 @@ def test_one_twin_serves_views_and_folds():
             fine, finer = design.codes(fine=True).estimate(r, np.arange(0, 80, 7), second_byte=True)
             assert (np.abs(fine - exact[::7][: len(fine)]) <= finer).all()
         assert data.codes(view(base, centre)) is data.codes(base)
-
-
-def test_sparse_and_operator_designs_answer_by_the_exact_product():
-    from scipy.sparse.linalg import aslinearoperator
-
-    rng = np.random.default_rng(4)
-    X = with_zeros(rng, 50, 70)
-    r = rng.standard_normal(50)
-    for source in (sp.csr_array(X), sp.csc_array(X), aslinearoperator(X)):
-        design = as_design(source)
-        answer = ask(Certified(), design, r, k=3)
-        assert answer.columns.tolist() == ask(Exact(), design, r, k=3).columns.tolist()
-        assert answer.certificate == "exact"
-        assert data.memory_estimate(design, "certified") == 0
-    assert data.memory_estimate(as_design(X), "certified") >= X.size
 
 
 def test_cosamp_iterates_are_identical():

@@ -78,3 +78,5 @@ def test_equal_norms_of_groups_are_ties_whatever_their_entries():
     for size in (1.0, 3.0, 2.0**300):
         assert np.ptp(GroupNorm().of(g * size)) == 0.0
         assert top_k(GroupNorm().of(g * size), 2).tolist() == [0, 1]
+    g = np.array([[3e-200, 4e-200], [3e150, 4e150], [0.0, 0.0]])  # squares leave the range
+    np.testing.assert_allclose(GroupNorm().of(g), [5e-200, 5e150, 0.0])
