@@ -492,7 +492,7 @@ def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
     lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=5)
     after = []
     settings = {
-        "skpursuit.deadline": 1,
+        "skpursuit.deadline": 2,
         "skpursuit.no-workers": 0.5,
         "distributed.comm.timeouts.connect": "1s",
     }
