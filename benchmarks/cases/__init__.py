@@ -11,6 +11,7 @@ CASES = {
     "text": ("PursuitClassifier on text against L1 and abess, 50 features", libraries.text, 5),
     "defaults": ("default models against L1 and abess (docs/default_models.md)", defaults.defaults, 20),
     "coder": ("codes of many signals against SPAMS, in ten shapes", coding.coder, 1),
+    "splice": ("non-negative codes of embeddings against a loop over Lasso", coding.splice, 1),
     "matching": ("gradient matching (non-negative, k = 1000) against CORDS' algorithm", coding.matching, 1),
     "files": ("OMP on .npy files of 80 MB: auto against exact and certified, bytes read", files.grid, 1),
     "large": ("OMP on a file larger than memory (12 GB): seconds, bytes, memory", files.large, 1),

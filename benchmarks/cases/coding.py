@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from common import Race, rivals, sized, spams_omp
+from scipy.sparse import random_array
+from sklearn.linear_model import Lasso
 
 from skpursuit import PursuitCoder
 
@@ -82,6 +84,40 @@ def coder(o):
 
             name = f"{n} x {d}, k={k}, {count} signals, {np.dtype(dtype).name}"
             yield Race(name, make, figures=figures, limits={"omp": least})
+
+
+def splice(o):
+    """Non-negative codes of embeddings beside a loop over scikit-learn's Lasso, which codes every 25th."""
+    n, d = sized(o.quick, 512, 10000)
+    for count, least in ((1000, 15), (5000, 40)):
+        (size,) = sized(o.quick, count)
+
+        def make(seed, size=size):
+            rng = np.random.default_rng(seed)
+            atoms = unit(rng.standard_normal((d, n)) + 0.3 * rng.standard_normal(n))
+            weights = random_array((size, d), density=min(20 / d, 1.0), rng=rng)
+            signals = unit(weights @ atoms + 0.02 * rng.standard_normal((size, n)))
+            some = signals[::25]
+
+            def lasso():
+                model = Lasso(alpha=3e-4, fit_intercept=False, positive=True, max_iter=1000)
+                return np.array([model.fit(atoms.T, y).coef_ for y in some])
+
+            counts = np.count_nonzero(lasso(), axis=1)
+            k = np.resize(counts, size)
+            k[::25] = counts
+            coder = PursuitCoder(atoms, k, positive=True, n_jobs=1)
+            return {"Lasso, a 25th": lasso, "positive": lambda: coder.transform(signals)}, (atoms, some)
+
+        def figures(name, results, facts):
+            atoms, some = facts
+            codes = results[name] if name != "positive" else results[name][::25].toarray()
+            return {
+                "error": np.linalg.norm(some - codes @ atoms) / np.linalg.norm(some),
+                "nonzeros": np.count_nonzero(codes) / len(some),
+            }
+
+        yield Race(f"{n} x {d}, {size} signals", make, figures=figures, limits={"positive": least / 25})
 
 
 def cords(A, b, k):

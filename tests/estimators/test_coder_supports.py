@@ -124,6 +124,13 @@ def test_supports_equal_plain_pursuit(name, rule, memory_limit):
     assert differences(atoms, signals, 8, rule, memory_limit) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(("rule", "count"), [("omp", 2500), ("gain", 2500), ("positive", 500)])
+def test_supports_of_many_signals(rule, count, name):
+    assert differences(*FAMILIES[name](np.random.default_rng(5), count), 8, rule) == []
+
+
 @pytest.mark.parametrize("memory_limit", [2**30, 1], ids=["gram", "lockstep"])
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule != "gain"])  # which takes no ridge
 def test_ridge_and_tol(rule, memory_limit):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skpursuit import DictionaryLearner
+from skpursuit import DictionaryLearner, PursuitCoder
 from skpursuit.coding import dictionary_update as update_rule
 
 
@@ -122,6 +122,25 @@ def test_round_trip_and_names():
     left = signals - model.inverse_transform(codes)
     assert np.sum(left**2) < 0.2 * np.sum(signals**2)
     assert list(model.get_feature_names_out()[:1]) == ["dictionarylearner0"]
+
+
+def test_codes_follow_score_and_sign():
+    _, signals = planted(300)
+    rules = {}, {"score": "gain"}, {"positive": True}
+    plain, gain, positive = (learner(n_nonzero_coefs=4, **rule).fit(signals) for rule in rules)
+    assert not np.allclose(gain.components_, plain.components_)
+    codes = PursuitCoder(gain.components_, 4, score="gain").transform(signals)
+    assert (gain.transform(signals) != codes).nnz == 0
+    assert positive.transform(signals).data.min() > 0
+    with pytest.raises(ValueError, match="leave score='correlation'"):
+        learner(positive=True, score="gain").fit(signals)
+
+
+def test_atoms_forget_the_codes_of_bad_first_atoms():
+    """A twelfth pass is not held back by what the first one found."""
+    _, signals = planted(1500, 48, 16, 3)
+    errors = learner(n_components=48, n_nonzero_coefs=3, max_iter=12).fit(signals).errors_
+    assert errors[-1] < 0.3 * errors[0]
 
 
 def test_too_many_coefficients_warn_once():

@@ -14,7 +14,7 @@ from skpursuit.coding.batch_coder import BatchCoder, CoderConfig
 from skpursuit.numerics.threads import run_tasks
 
 ATOM_BLOCK, FEATURE_BLOCK = 64, 256
-FORGETTING = 2.0  # after t batches the i-th counts (i / t) to this power
+FORGETTING = 16.0  # after t batches the i-th counts (i / t) to this power: mostly the last t / 16 do
 IDLE_LIMIT = 8  # replace an atom unused for 8 mean uses per atom
 
 

@@ -32,6 +32,13 @@ from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import default_sparsity as sparsity
 
+CODE_RULES: dict[str, Any] = {
+    "solver": [one_of(*RELATIVE_COST)],
+    "score": [one_of("correlation", "gain")],
+    "positive": ["boolean"],
+    "n_jobs": [COUNT, None],
+}
+
 
 def code_sparsity(k: Any, tol: Any, shape: tuple[int, int]) -> Any:
     """Non-zeros of a code (or of each) over d atoms of length n; warns where there are fewer atoms."""
@@ -79,6 +86,14 @@ class SparseCodesMixin(
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_rule(given: Any) -> None:
+    """Refuse a solver, score and sign of weights that do not go together."""
+    if given.positive and given.score == "gain":
+        raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
+    if given.solver == "cosamp" and (given.positive or given.score == "gain"):
+        raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
 
 
 def dense(values: Any, name: str) -> Any:
@@ -293,8 +308,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         shape = np.shape(dense(self.dictionary, "dictionary"))
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
-        own: dict[str, Any] = {"solver": [one_of(*RELATIVE_COST)], "n_jobs": [COUNT, None], "ridge": [SIZE]}
-        own |= {"score": [one_of("correlation", "gain")], "positive": ["boolean"], "atoms_per_step": [COUNT]}
+        own: dict[str, Any] = {**CODE_RULES, "ridge": [SIZE], "atoms_per_step": [COUNT]}
         for name, least in (("n_nonzero_coefs", 1), ("tol", 0)):
             given = getattr(self, name)
             if np.ndim(given):
@@ -305,10 +319,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
                     raise ValueError(f"{name} must be {kind} of at least {least}, or one for each signal")
         check_parameters(self, dictionary="no_validation", memory_limit="no_validation", **own)
         as_bytes("memory_limit", self.memory_limit, 1)
-        if self.positive and self.score == "gain":
-            raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
-        if self.solver == "cosamp" and (self.positive or self.score == "gain"):
-            raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
+        check_rule(self)
         if self.solver == "cosamp" and self.atoms_per_step > 1:
             raise ValueError("atoms_per_step needs solver='omp': CoSaMP takes 2 k atoms per product")
         if self.ridge > 0 and self.score == "gain":

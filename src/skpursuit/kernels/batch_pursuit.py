@@ -276,7 +276,7 @@ def _bind(mode):
                 for p in range(width):
                     den[p] = dictionary.squares[p]
             work.owner[:] = -1
-            find_peaks(c, den, peaks, slack, tiles, mode)
+            find_peaks((c, den, peaks, slack, tiles), mode)
             while True:
                 if queued < waiting:  # an atom that comes back after one before it has left
                     j = work.queue[queued]
@@ -286,15 +286,15 @@ def _bind(mode):
                 else:
                     gone, turn = 0, turn + 1
                     if mode == GAIN:  # scores that are less than the best one by its and their doubts
-                        j = locate(c, den, peaks, slack, tiles, (zero, np.float32(near)), mode)
+                        j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                         at = j if j >= 0 else ~j
                         low, high = max(abs(c[at]) - sigma, 0.0) ** 2, (c[at] ** 2 + slack[0]) * (1 + LOOSE)
                         low, high = low * (den[at] - spread), high * (den[at] + spread)
                         if low < (1 - near + 5e-6) * high:
                             near = 2 * (1 - low / high) + 5e-6
-                            j = locate(c, den, peaks, slack, tiles, (zero, np.float32(near)), mode)
+                            j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                     else:
-                        j = locate(c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero), mode)
+                        j = locate((c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero)), mode)
                     j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
                     if j < 0 or left <= tol + doubt:
                         now = (size, tol, norm, j, sigma, spread)
@@ -331,14 +331,15 @@ def _bind(mode):
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         _look_ahead(c, work, j, size, slot)
                         sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
-                        orthogonalise(dictionary.gram, work.picks, work.rows, work.ahead, sizes)
+                        orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
                         found, slot = slot, (slot + AHEAD) % SLOTS
                 source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
                     source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
                 sizes = (begin, apart, first, size, room, place, tiles)
-                advance(source, work.rows, c, den, peaks, sizes, (one, alpha, slack[0], slack[1]), mode)
+                numbers = one, alpha, slack[0], slack[1]
+                advance((source, work.rows, c, den, peaks, sizes, numbers), mode)
                 c[j] = 0
                 size += 1
                 while mode == POSITIVE and queued == waiting:
@@ -359,7 +360,7 @@ def _bind(mode):
                     size, back, waiting = _retreat(c, work, size)
                     left, queued = left + back, 0
                     work.owner[:] = -1
-                    find_peaks(c, den, peaks, slack, tiles, mode)
+                    find_peaks((c, den, peaks, slack, tiles), mode)
                 if state == FAILED:
                     break
             if state == DONE and refine(target, dictionary.atoms, work, size, limits.enough):

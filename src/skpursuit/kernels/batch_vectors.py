@@ -24,6 +24,24 @@ SINGLE, WHOLE = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(I32, LANES)
 FUSED = ("contract",)
 
 
+def vector_loop(returned):
+    """Make functions that emit code callable in kernels, with a tuple of their arguments and the mode."""
+
+    def bind(emit):
+        @intrinsic(prefer_literal=True)
+        def loop(_context, given, mode):
+            def codegen(context, builder, signature, args):
+                values = unpacked(context, builder, signature.args[:1], args[:1])[0]
+                found = emit(builder, mode.literal_value, *values)
+                return context.get_dummy_value() if found is None else found
+
+            return returned(given, mode), codegen
+
+        return loop
+
+    return bind
+
+
 def _absolute(b, v):
     return b.bitcast(b.and_(b.bitcast(v, WHOLE), constant(WHOLE, 0x7FFFFFFF)), SINGLE)
 
@@ -63,22 +81,15 @@ def _peak(b, c, den, slack, mode):
     return b.fdiv(*parts[0]) if mode == GAIN else parts[0]
 
 
-@intrinsic(prefer_literal=True)
-def find_peaks(_context, c, den, peaks, slack, tiles, mode):
+@vector_loop(types.void)
+def find_peaks(b, mode, c, den, peaks, slack, tiles):
     """Peaks of all tiles; ``slack`` is (doubt, spread)."""
-    kind = mode.literal_value
-
-    def codegen(context, b, signature, args):
-        c, den, peaks, slack, tiles, _ = unpacked(context, b, signature.args, args)
-        slack = [splat(b, x) for x in slack]
-        with cgutils.for_range(b, tiles) as loop:
-            places = _offsets(b, b.mul(loop.index, I64(TILE)))
-            v = [emit_load(b, c, p, SINGLE) for p in places]
-            w = [emit_load(b, den, p, SINGLE) for p in places] if kind == GAIN else None
-            emit_store(b, _peak(b, v, w, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
-        return context.get_dummy_value()
-
-    return types.void(c, den, peaks, slack, tiles, mode), codegen
+    slack = [splat(b, x) for x in slack]
+    with cgutils.for_range(b, tiles) as loop:
+        places = _offsets(b, b.mul(loop.index, I64(TILE)))
+        v = [emit_load(b, c, p, SINGLE) for p in places]
+        w = [emit_load(b, den, p, SINGLE) for p in places] if mode == GAIN else None
+        emit_store(b, _peak(b, v, w, slack, mode), peaks, b.mul(loop.index, I64(LANES)))
 
 
 def _subtract(b, sources, factors, rows, steps, count):
@@ -97,112 +108,93 @@ def _subtract(b, sources, factors, rows, steps, count):
     return [[b.load(total) for total in totals] for totals in sums]
 
 
-@intrinsic(prefer_literal=True)
-def advance(_context, source, rows, c, den, peaks, sizes, numbers, mode):
+@vector_loop(types.void)
+def advance(b, mode, source, P, c, den, peaks, sizes, numbers):
     """Append an orthogonal row to P: ``p_t = (source - sum_{first <= i < t} P_i[j] P_i) * inverse``.
 
     With it ``c -= alpha p_t``, ``den -= p_t^2`` (GAIN) and the peaks. ``sizes`` is (where the source row
     begins, distance of its tiles, first, t, room for steps in P, place of P_0[j], number of tiles), and
     ``numbers`` is (inverse, alpha, doubt, spread).
     """
-    kind = mode.literal_value
-
-    def codegen(context, b, signature, args):
-        source, P, c, den, peaks, sizes, numbers, _ = unpacked(context, b, signature.args, args)
-        begin, apart, first, t, room, place, tiles = sizes
-        source, own = b.gep(source, [begin]), b.gep(P, [place])
-        inverse, alpha, *slack = [splat(b, x) for x in numbers]
-        with cgutils.for_range(b, tiles) as loop:
-            base = b.mul(loop.index, I64(TILE))
-            rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
-            start = source, b.mul(loop.index, apart)
-            (sums,) = _subtract(b, [start], [own], rows, (first, t), VECTORS)
-            new, left = [], []
-            for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
-                p = b.fmul(total, inverse)
-                emit_store(b, p, rows, at)
-                new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
-                emit_store(b, new[-1], c, column)
-                if kind == GAIN:
-                    left.append(_less(b, emit_load(b, den, column, SINGLE), p, p))
-                    emit_store(b, left[-1], den, column)
-            emit_store(b, _peak(b, new, left, slack, kind), peaks, b.mul(loop.index, I64(LANES)))
-        return context.get_dummy_value()
-
-    return types.void(source, rows, c, den, peaks, sizes, numbers, mode), codegen
+    begin, apart, first, t, room, place, tiles = sizes
+    source, own = b.gep(source, [begin]), b.gep(P, [place])
+    inverse, alpha, *slack = [splat(b, x) for x in numbers]
+    with cgutils.for_range(b, tiles) as loop:
+        base = b.mul(loop.index, I64(TILE))
+        rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
+        start = source, b.mul(loop.index, apart)
+        (sums,) = _subtract(b, [start], [own], rows, (first, t), VECTORS)
+        new, left = [], []
+        for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
+            p = b.fmul(total, inverse)
+            emit_store(b, p, rows, at)
+            new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
+            emit_store(b, new[-1], c, column)
+            if mode == GAIN:
+                left.append(_less(b, emit_load(b, den, column, SINGLE), p, p))
+                emit_store(b, left[-1], den, column)
+        emit_store(b, _peak(b, new, left, slack, mode), peaks, b.mul(loop.index, I64(LANES)))
 
 
-@intrinsic(prefer_literal=True)
-def locate(_context, c, den, peaks, slack, tiles, margins, mode):
+@vector_loop(types.intp)
+def locate(b, mode, c, den, peaks, slack, tiles, margins):
     """Index of the largest score; its complement if another one is within ``margins`` of it.
 
     ``margins`` is (absolute, relative). Both questions are answered by counting scores above one bound, first
     among the peaks and then in one tile, without branches.
     """
-    kind = mode.literal_value
-
-    def codegen(context, b, signature, args):
-        c, den, peaks, slack, tiles, margins, _ = unpacked(context, b, signature.args, args)
-        slack = [splat(b, x) for x in slack]
-        most = cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
-        with cgutils.for_range(b, tiles) as loop:
-            peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
-            b.store(_larger(b, peak, b.load(most)), most)
-        top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, x, y))
-        low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
-        above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
-        low = splat(b, low)
-        count, where = cgutils.alloca_once_value(b, I64(0)), cgutils.alloca_once_value(b, I64(0))
-        with cgutils.for_range(b, tiles) as loop:
-            hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
-            bits = b.bitcast(hit, I16)
-            b.store(b.add(b.load(count), b.zext(b.ctpop(bits), I64)), count)
-            b.store(b.select(b.icmp_unsigned("!=", bits, I16(0)), loop.index, b.load(where)), where)
-        base, words = b.mul(b.load(where), I64(TILE)), [I64(0), I64(0)]
-        for u, place in enumerate(_offsets(b, base)):
-            v = emit_load(b, c, place, SINGLE)
-            if kind == GAIN:
-                above_den = _ratio(b, v, emit_load(b, den, place, SINGLE), slack)
-                hit = b.fcmp_ordered(">=", above_den[0], b.fmul(low, above_den[1]))
-            else:
-                hit = b.fcmp_ordered(">=", _absolute(b, v) if kind == OMP else v, low)
-            bits = b.shl(b.zext(b.bitcast(hit, I16), I64), I64(LANES * (u % 4)))
-            words[u // 4] = b.or_(words[u // 4], bits)
-        empty = b.icmp_unsigned("==", words[0], I64(0))
-        word, offset = b.select(empty, words[1], words[0]), b.select(empty, I64(64), I64(0))
-        total = b.add(*map(b.ctpop, words))
-        sole = b.icmp_signed("==", b.add(b.load(count), total), I64(2))
-        j = b.add(b.add(base, offset), b.cttz(word, ir.IntType(1)(0)))
-        return b.select(b.and_(sole, above), j, b.xor(j, I64(-1)))
-
-    return types.intp(c, den, peaks, slack, tiles, margins, mode), codegen
+    slack = [splat(b, x) for x in slack]
+    most = cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
+    with cgutils.for_range(b, tiles) as loop:
+        peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
+        b.store(_larger(b, peak, b.load(most)), most)
+    top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, x, y))
+    low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
+    above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
+    low = splat(b, low)
+    count, where = cgutils.alloca_once_value(b, I64(0)), cgutils.alloca_once_value(b, I64(0))
+    with cgutils.for_range(b, tiles) as loop:
+        hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
+        bits = b.bitcast(hit, I16)
+        b.store(b.add(b.load(count), b.zext(b.ctpop(bits), I64)), count)
+        b.store(b.select(b.icmp_unsigned("!=", bits, I16(0)), loop.index, b.load(where)), where)
+    base, words = b.mul(b.load(where), I64(TILE)), [I64(0), I64(0)]
+    for u, place in enumerate(_offsets(b, base)):
+        v = emit_load(b, c, place, SINGLE)
+        if mode == GAIN:
+            above_den = _ratio(b, v, emit_load(b, den, place, SINGLE), slack)
+            hit = b.fcmp_ordered(">=", above_den[0], b.fmul(low, above_den[1]))
+        else:
+            hit = b.fcmp_ordered(">=", _absolute(b, v) if mode == OMP else v, low)
+        bits = b.shl(b.zext(b.bitcast(hit, I16), I64), I64(LANES * (u % 4)))
+        words[u // 4] = b.or_(words[u // 4], bits)
+    empty = b.icmp_unsigned("==", words[0], I64(0))
+    word, offset = b.select(empty, words[1], words[0]), b.select(empty, I64(64), I64(0))
+    total = b.add(*map(b.ctpop, words))
+    sole = b.icmp_signed("==", b.add(b.load(count), total), I64(2))
+    j = b.add(b.add(base, offset), b.cttz(word, ir.IntType(1)(0)))
+    return b.select(b.and_(sole, above), j, b.xor(j, I64(-1)))
 
 
-@intrinsic
-def orthogonalise(_context, gram, picks, rows, out, sizes):
+@vector_loop(types.void)
+def orthogonalise(b, mode, gram, picks, P, out, sizes):
     """``out_b = gram[picks[b]] - sum_{i < t} P_i[picks[b]] P_i`` for AHEAD rows, reading P once.
 
     ``sizes`` is (columns of the Gram matrix, room for steps in P, t, first place in ``out``, its places,
     number of tiles); ``out`` lies tile by tile, as P does.
     """
-
-    def codegen(context, b, signature, args):
-        gram, picks, P, out, (width, room, t, slot, slots, tiles) = unpacked(context, b, signature.args, args)
-        sources, own = [], []
-        for r in range(AHEAD):
-            j = b.load(b.gep(picks, [I64(r)]))
-            tile, lane = b.udiv(j, I64(TILE)), b.urem(j, I64(TILE))
-            sources.append(b.gep(gram, [b.mul(j, width)]))
-            own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
-        with cgutils.for_range(b, tiles) as loop:
-            base = b.mul(loop.index, I64(TILE))
-            target = b.add(b.mul(base, slots), b.mul(slot, I64(TILE)))
-            for part in range(0, TILE, PART * LANES):
-                panel, begin = b.gep(P, [b.add(b.mul(base, room), I64(part))]), b.add(base, I64(part))
-                sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
-                for r, totals in enumerate(sums):
-                    for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
-                        emit_store(b, total, out, at)
-        return context.get_dummy_value()
-
-    return types.void(gram, picks, rows, out, sizes), codegen
+    (width, room, t, slot, slots, tiles), sources, own = sizes, [], []
+    for r in range(AHEAD):
+        j = b.load(b.gep(picks, [I64(r)]))
+        tile, lane = b.udiv(j, I64(TILE)), b.urem(j, I64(TILE))
+        sources.append(b.gep(gram, [b.mul(j, width)]))
+        own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
+    with cgutils.for_range(b, tiles) as loop:
+        base = b.mul(loop.index, I64(TILE))
+        target = b.add(b.mul(base, slots), b.mul(slot, I64(TILE)))
+        for part in range(0, TILE, PART * LANES):
+            panel, begin = b.gep(P, [b.add(b.mul(base, room), I64(part))]), b.add(base, I64(part))
+            sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
+            for r, totals in enumerate(sums):
+                for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
+                    emit_store(b, total, out, at)
