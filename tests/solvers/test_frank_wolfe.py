@@ -256,3 +256,20 @@ def test_without_confirmation_an_exact_selector_still_ends_a_run():
     X, y, _ = datasets.make_sparse_signal(60, 120, 4, snr=20.0, random_state=0)
     solver = FrankWolfe(L1Ball(0.5), max_iter=500, variant="away", gap_tol=1e-6, confirm=False)
     assert minimize(X, y, solver, "exact").status in (Status.CONVERGED, Status.OPTIMAL)
+
+
+@pytest.mark.parametrize("constraint", [L1Ball(20.0), Simplex(20.0)])
+@pytest.mark.parametrize("step", ["exact", "open-loop"])
+def test_steps_made_many_at_a_time_are_those_of_one_at_a_time(constraint, step, tmp_path):
+    X, y, _ = problem(3, 600, 1800, 20)
+    X[:, 1] = X[:, 0]  # a tie, which no estimate decides
+    solver, path = FrankWolfe(constraint, 150, step), tmp_path / "run"
+    fast, plain = (minimize(X, y, solver, selector) for selector in ("gram", "exact"))
+    for ours, theirs in zip(fast.history, plain.history, strict=True):
+        assert ours.selected == theirs.selected
+        assert [ours.objective, ours.gap] == pytest.approx([theirs.objective, theirs.gap], rel=1e-9)
+    stopped = minimize(X, y, solver, "gram", callback=lambda record: record.iteration == 70, checkpoint=path)
+    assert (stopped.status, stopped.objective) == (Status.CALLBACK, fast.history[70].objective)
+    resumed = minimize(X, y, solver, "gram", checkpoint=path)  # whose batches of steps begin elsewhere
+    assert resumed.coef.tobytes() == fast.coef.tobytes()
+    assert [one.gap for one in resumed.history] == [one.gap for one in fast.history]

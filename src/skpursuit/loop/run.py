@@ -234,18 +234,18 @@ class Run:
         """One iteration; the state and the history change together, or not at all."""
         iteration, began = len(self.history), time.perf_counter()
         rng = cast(np.random.Generator, LazyGenerator([self.seed, iteration]))
-        asking = SelectionOracle(self.bound, self.state.selector_memory)
+        asking = SelectionOracle(self.bound, self.state.selector_memory, self.weigher is not None)
         try:
             with np.errstate(**IGNORE_OVERFLOW):
                 after = self.solver.step(self.problem, self.state, asking, rng)
-            finite = isfinite(after.objective) and np.isfinite(after.coef).all()
+            finite = isfinite(after.objective) and isfinite(after.coef.sum())
         except NonFiniteError:
             finite = False
         if not finite:
             self.state = self.solver.fallback_state(self.problem, self.state)
             return Status.DIVERGED
         record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
-        if after.selector_memory or asking.memory:
+        if after.selector_memory is not asking.memory:
             after = replace(after, selector_memory=asking.memory)
         self.state = after
         self.history.append(record)

@@ -8,7 +8,7 @@ So a set tells which score a selector should look for, and which vertex of the c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class L1Ball:
     """
 
     radius: float = 1.0
+    has_compiled_steps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("radius", self.radius, "(0, inf)")
@@ -88,6 +89,7 @@ class Simplex:
     """
 
     radius: float = 1.0
+    has_compiled_steps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("radius", self.radius, "(0, inf)")

@@ -152,17 +152,21 @@ class SelectionOracle:
     its last answer has that of the state it leads to. A step that did not ask leaves none.
     """
 
-    def __init__(self, bound: BoundSelector, given: Memory) -> None:
-        self.bound, self.given = bound, given
+    def __init__(self, bound: BoundSelector, given: Memory, audited: bool = False) -> None:
+        self.bound, self.given, self.audited = bound, given, audited  # each query is looked at afterwards
         self.memory: Memory = NO_MEMORY
         self.answers: list[Selection] = []
         self.last: tuple[Query, Selection] | None = None  # what the step was decided by
 
     def __call__(self, query: Query) -> Selection:
-        answer = self.bound.select(query, self.given)
+        answer = self.take(self.bound.select(query, self.given))
+        self.last = query, answer
+        return answer
+
+    def take(self, answer: Selection) -> Selection:
+        """Count an answer as that of the selector."""
         self.given = self.memory = answer.memory
         self.answers.append(answer)
-        self.last = query, answer
         return answer
 
     def select_exactly(self, query: Query) -> Selection:
@@ -180,6 +184,11 @@ class SelectionOracle:
         known = None if sums is None else self.count_reads(lambda: sums.evaluate(query, self.given))
         self.memory = self.given if known is None else known.memory
         return None if known is None else known.estimate
+
+    def gram_column(self, j: int, query: Query) -> Floats:
+        """X^T x_j, made with those that the last answer makes likely."""
+        assert self.bound.gram_gradient is not None
+        return self.bound.gram_gradient.column(j, np.array([j]), self.memory["xtz"], query.score)
 
     def count_reads(self, look: Callable[[], Found]) -> Found:
         """What a look at X outside a query gives, its reads counted like those of an answer."""

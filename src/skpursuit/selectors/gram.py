@@ -30,6 +30,7 @@ from skpursuit.problem.scores import Score, top_k
 from skpursuit.problem.state import State
 from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.exact import product_seconds
+from skpursuit.selectors.gram_steps import GramSteps
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -132,6 +133,7 @@ class GramGradient:
         self.design, self.y, self.roundings = design, y, roundings
         self.size_of_y = safe_norm(y.ravel(order="K"))
         self.last: tuple[State | None, KnownGradient | None] = None, None
+        self.steps: GramSteps | None = None  # of plain Frank-Wolfe
 
     @cached_property
     def underflow(self) -> Floats | float:
@@ -185,17 +187,18 @@ class GramGradient:
     def _add_gram_columns(
         self, xtz: Floats, columns: Indices, amounts: Floats, score: Score, before: Floats | None = None
     ) -> Floats:
-        """The sum, and Gram columns times amounts.
-
-        A missing one is made with those of columns that scored high `before`, or by the sum so far.
-        """
-
-        def likely(count: int) -> Indices:
-            scores = score.of((xtz if before is None else before) - self.xty)
-            scores[list(self.design.caches.gram_columns.arrays)] = -np.inf
-            return np.append(columns, top_k(scores, count))
-
+        """The sum, and Gram columns times amounts."""
         for j, amount in zip(columns.tolist(), amounts):
-            line = gram_column(self.design, j, likely)
+            line = self.column(j, columns, xtz if before is None else before, score)
             xtz = daxpy(line, xtz, a=amount) if xtz.ndim == 1 else xtz + np.multiply.outer(line, amount)
         return xtz
+
+    def column(self, j: int, wanted: Indices, xtz: Floats, score: Score) -> Floats:
+        """A Gram column; a missing one is made with those that are wanted too, or score high at X^T z."""
+
+        def likely(count: int) -> Indices:
+            scores = score.of(xtz - self.xty)
+            scores[list(self.design.caches.gram_columns.arrays)] = -np.inf
+            return np.append(wanted, top_k(scores, count))
+
+        return gram_column(self.design, j, likely)

@@ -26,18 +26,20 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS, NonFiniteError
-from skpursuit.numerics.sums import fixed_order_vdot, safe_norm
+from skpursuit.numerics.sums import fixed_order_dot, fixed_order_vdot, safe_norm
 from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_nonnegative
 from skpursuit.problem.constraint_sets import SET_METHODS, ConvexSet, L1Ball
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import SparseUpdate, State, Status
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.query import Query
+from skpursuit.selectors.gram_steps import GramSteps
+from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Solver
 
 ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
 WEIGHT_TOL = 1e-12
 MAX_DOUBLINGS = 1100  # of a curvature, which reach the smallest step of all
+COMPILED_ENTRIES = 2**20  # of X, from which loading compiled code pays
 
 
 @dataclass(frozen=True)
@@ -125,19 +127,31 @@ class FrankWolfe(Solver):
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        t = int(np.asarray(state.memory["t"]))
-        point = Iterate(problem, state, self.constraint)
-        eps = tolerated_error(problem, self.constraint, t)
-        query = Query(point.r, 1, self.constraint.score, rng=rng, tolerated_error=eps, state=state)
+        t, steps = int(np.asarray(state.memory["t"])), self._gram_steps(problem, select)
         memory: dict[str, Any] = {"t": np.array(t + 1)}
-        toward = None
+        answer = toward = None
+        made = None if steps is None else steps.take(state, select)
+        if made is None:
+            eps, r = tolerated_error(problem, self.constraint, t), problem.residual(state.z)
+            query = Query(r, 1, self.constraint.score, rng=rng, tolerated_error=eps, state=state)
+            if steps is not None:
+                answer = steps.make(query, state.z, t, select)
+                made = steps.take(state, select, answer is not None)
+        if made is not None:
+            j, (gap, c, gamma, objective), z = made
+            support, coef = apply_step(state, Direction(-1.0, ((j, c),)), gamma)
+            memory["gap"] = memory["phi"] = np.array(gap)
+            move = SparseUpdate(1.0 - gamma, np.array([j]), np.array([gamma * c]))
+            given = support, coef, z, objective
+            return State(*given, memory=memory, last_update=move, selector_memory=select.memory)
+        point = Iterate(problem, state, self.constraint, r)
         if self.lazy:
             point.estimate, phi = select.known_gradient(query), state.memory.get("phi")
             if phi is not None and len(state.support):  # half of the last gap that was asked for is enough
                 local = point.active_extremes[1]
                 toward = local if point.value - local.value >= 0.5 * float(np.asarray(phi)) else None
         if toward is None:
-            toward, gap, status = self._query_vertex(point, query, select)
+            toward, gap, status = self._query_vertex(point, query, select, answer)
             memory["gap"] = memory["phi"] = np.array(gap)
             if status is not None:
                 return replace(state, status=status, last_update=None, memory={**state.memory, **memory})
@@ -145,12 +159,24 @@ class FrankWolfe(Solver):
             memory["phi"] = state.memory["phi"]
         return self._take_step(point, toward, memory)
 
+    def _gram_steps(self, problem: Problem, select: SelectionOracle) -> GramSteps | None:
+        """What makes many steps at once, where it can: of the plain variant, in float64, on a large X."""
+        sums, (n, d) = select.bound.gram_gradient, problem.design.shape
+        plain = self.variant == "vanilla" and self.line_search != "backtracking" and not self.lazy
+        known = getattr(self.constraint, "has_compiled_steps", False) and problem.design.dtype == np.float64
+        if sums is None or n * d < COMPILED_ENTRIES or not (plain and known) or select.audited:
+            return None
+        if sums.steps is None:
+            exact, least = self.line_search == "exact", self.gap_tol or 0.0
+            sums.steps = GramSteps(problem, self.constraint, exact, least, sums.xty)
+        return sums.steps
+
     def _query_vertex(
-        self, point: Iterate, query: Query, select: SelectionOracle
+        self, point: Iterate, query: Query, select: SelectionOracle, answer: Selection | None
     ) -> tuple[Vertex, float, Status | None]:
         """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""
         floor = point.rounding()
-        answer = select(query)
+        answer = select(query) if answer is None else answer
         point.estimate = answer.full_gradient
         for _ in range(2):
             toward = point.vertex(int(answer.columns[0]))
@@ -220,10 +246,9 @@ class Iterate:
     `active_extremes` are asked for.
     """
 
-    def __init__(self, problem: Problem, state: State, constraint: ConvexSet) -> None:
-        self.problem, self.state, self.constraint = problem, state, constraint
+    def __init__(self, problem: Problem, state: State, constraint: ConvexSet, r: Floats) -> None:
+        self.problem, self.state, self.constraint, self.r = problem, state, constraint, r
         self.estimate: Estimate | None = None
-        self.r = problem.residual(state.z)
         self.value = fixed_order_vdot(self.r, state.z)
         self._columns: dict[int, Floats] = {}
 
@@ -275,18 +300,16 @@ class Iterate:
 
     def _largest(self, coefs: Floats, values: Floats, error: float, sign: float) -> Vertex:
         """The active atom of largest sign * value, made sure of by products with the columns themselves."""
-        signed = sign * values
+        signed, support = sign * values, self.state.support
         close = np.flatnonzero(signed >= signed.max() - 2 * error - self.tie_tolerance)
         if len(close) == 0:  # comparisons with NaN
             raise NonFiniteError("the gradient of an active column is not finite")
-        close = close[np.argsort(self.state.support[close])]
-        exact = []
-        for i in close.tolist():
-            j, coef = int(self.state.support[i]), float(coefs[i])
-            weight = abs(float(self.state.coef[i])) / self.constraint.radius
-            exact.append(Vertex(j, coef, coef * fixed_order_vdot(self.column(j), self.r), weight))
-        top = max(sign * atom.value for atom in exact)
-        return next(atom for atom in exact if sign * atom.value >= top - self.tie_tolerance)
+        close = close[np.argsort(support[close])]
+        exact = coefs[close] * fixed_order_dot(list(self.problem.design.columns(support[close])), self.r)
+        first = int(np.argmax(sign * exact >= (sign * exact).max() - self.tie_tolerance))
+        i = int(close[first])
+        weight = abs(float(self.state.coef[i])) / self.constraint.radius
+        return Vertex(int(support[i]), float(coefs[i]), float(exact[first]), weight)
 
 
 def vanilla_direction(point: Iterate, toward: Vertex) -> Direction:
@@ -343,7 +366,7 @@ def apply_step(state: State, way: Direction, gamma: float) -> tuple[Indices, Flo
     """Support and coefficients after the step; coefficients that became zero leave."""
     support, coef = state.support, (1.0 + gamma * way.factor) * state.coef
     for j, c in way.moves:
-        place = np.flatnonzero(support == j)
+        (place,) = (support == j).nonzero()
         if len(place):
             coef[place[0]] += gamma * c
         else:
@@ -352,7 +375,7 @@ def apply_step(state: State, way: Direction, gamma: float) -> tuple[Indices, Flo
         i = np.flatnonzero(support == way.drop_column)[0]
         if gamma == way.max_step or np.sign(coef[i]) * np.sign(state.coef[i]) < 0:
             coef[i] = 0.0
-    if not coef.all():
+    if np.count_nonzero(coef) < len(coef):
         support, coef = support[coef != 0], coef[coef != 0]
     return support, coef
 
