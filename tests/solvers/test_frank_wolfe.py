@@ -269,7 +269,8 @@ def test_steps_made_many_at_a_time_are_those_of_one_at_a_time(constraint, step, 
         assert ours.selected == theirs.selected
         assert [ours.objective, ours.gap] == pytest.approx([theirs.objective, theirs.gap], rel=1e-9)
     stopped = minimize(X, y, solver, "gram", callback=lambda record: record.iteration == 70, checkpoint=path)
-    assert stopped.status is Status.CALLBACK and len(stopped.history) == 71
+    assert stopped.status is Status.CALLBACK
+    assert len(stopped.history) == 71
     resumed = minimize(X, y, solver, "gram", checkpoint=path)  # whose batches of steps begin elsewhere
     assert (resumed.coef.tobytes(), resumed.objective) == (fast.coef.tobytes(), fast.objective)
     for run in (stopped, resumed):
