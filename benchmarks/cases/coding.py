@@ -61,7 +61,7 @@ def coder(o):
 
             def make(seed, size=size):
                 (atoms, signals), k = sparse_signals(*size, seed), size[2]
-                ways = {"omp": {}, "gain": {"score": "gain"}, "positive": {"positive": True}}
+                ways = {"omp": {}, "gain": {"atom_score": "gain"}, "positive": {"positive": True}}
                 ways = dict(list(ways.items())[: 1 if len(atoms) > 5000 else 3])
                 functions = rivals({"SPAMS": spams_omp(atoms.T, signals.T, k)})
                 for name, way in ways.items():

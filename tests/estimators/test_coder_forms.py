@@ -17,11 +17,11 @@ def gaussian(d=128, n=48, m=60, seed=0):
 
 
 @WAYS
-@pytest.mark.parametrize("score", ["correlation", "gain"])
-def test_limits_of_each_signal(memory_limit, score):
+@pytest.mark.parametrize("atom_score", ["correlation", "gain"])
+def test_limits_of_each_signal(memory_limit, atom_score):
     atoms, signals = gaussian()
     k, tol = np.arange(60) % 7 + 1, np.linspace(20, 50, 60)
-    given = {"memory_limit": memory_limit, "score": score}
+    given = {"memory_limit": memory_limit, "atom_score": atom_score}
     codes = PursuitCoder(atoms, k, tol=tol, **given).transform(signals)
     for i in range(60):
         alone = PursuitCoder(atoms, int(k[i]), tol=float(tol[i]), **given).transform(signals[i : i + 1])
@@ -103,7 +103,7 @@ def test_a_dictionary_that_grows():
         ({"tol": [1.0, 1]}, "tol has 2 entries, one for each signal, and there are more"),
         ({"atoms_per_step": 0}, "atoms_per_step"),
         ({"atoms_per_step": 2, "solver": "cosamp"}, "atoms_per_step needs solver='omp'"),
-        ({"ridge": 0.1, "score": "gain"}, "a ridge and score='gain' do not go together"),
+        ({"ridge": 0.1, "atom_score": "gain"}, "a ridge and atom_score='gain' do not go together"),
     ],
 )
 def test_bad_arguments_are_named(given, message):

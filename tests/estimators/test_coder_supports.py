@@ -6,7 +6,7 @@ from scipy.optimize import nnls
 
 from skpursuit import PursuitCoder
 
-RULES = {"omp": {}, "gain": {"score": "gain"}, "positive": {"positive": True}}
+RULES = {"omp": {}, "gain": {"atom_score": "gain"}, "positive": {"positive": True}}
 FAMILIES = {}
 
 

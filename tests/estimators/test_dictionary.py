@@ -126,14 +126,14 @@ def test_round_trip_and_names():
 
 def test_codes_follow_score_and_sign():
     _, signals = planted(300)
-    rules = {}, {"score": "gain"}, {"positive": True}
+    rules = {}, {"atom_score": "gain"}, {"positive": True}
     plain, gain, positive = (learner(n_nonzero_coefs=4, **rule).fit(signals) for rule in rules)
     assert not np.allclose(gain.components_, plain.components_)
-    codes = PursuitCoder(gain.components_, 4, score="gain").transform(signals)
+    codes = PursuitCoder(gain.components_, 4, atom_score="gain").transform(signals)
     assert (gain.transform(signals) != codes).nnz == 0
     assert positive.transform(signals).data.min() > 0
-    with pytest.raises(ValueError, match="leave score='correlation'"):
-        learner(positive=True, score="gain").fit(signals)
+    with pytest.raises(ValueError, match="leave atom_score='correlation'"):
+        learner(positive=True, atom_score="gain").fit(signals)
 
 
 def test_atoms_forget_the_codes_of_bad_first_atoms():

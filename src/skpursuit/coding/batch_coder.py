@@ -56,7 +56,7 @@ class CoderConfig:
     n_jobs: int | None = None
     memory_limit: int = 2**30
     ridge: float = 0.0
-    score: str = "correlation"
+    atom_score: str = "correlation"
     positive: bool = False
     atoms_per_step: int = 1
 
@@ -112,7 +112,7 @@ class BatchCoder:
             )
         self.config, self.dtype, self.shape, self.known = config, atoms.dtype, (d, n), known
         self.k, self.width = min(int(np.max(config.k)), n, d), -(-d // TILE) * TILE
-        self.mode = POSITIVE if config.positive else GAIN if config.score == "gain" else OMP
+        self.mode = POSITIVE if config.positive else GAIN if config.atom_score == "gain" else OMP
         norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64))
         check_range(norms, lambda j: f"atom {j}")
         bound = 1000 if atoms.dtype == np.float64 else 120

@@ -34,7 +34,7 @@ from skpursuit.problem import default_sparsity as sparsity
 
 CODE_RULES: dict[str, Any] = {
     "solver": [one_of(*RELATIVE_COST)],
-    "score": [one_of("correlation", "gain")],
+    "atom_score": [one_of("correlation", "gain")],
     "positive": ["boolean"],
     "n_jobs": [COUNT, None],
 }
@@ -90,10 +90,10 @@ class SparseCodesMixin(
 
 def check_rule(given: Any) -> None:
     """Refuse a solver, score and sign of weights that do not go together."""
-    if given.positive and given.score == "gain":
-        raise ValueError("positive=True chooses by products with the residual; leave score='correlation'")
-    if given.solver == "cosamp" and (given.positive or given.score == "gain"):
-        raise ValueError("score='gain' and positive=True need solver='omp', got solver='cosamp'")
+    if given.positive and given.atom_score == "gain":
+        raise ValueError("positive=True goes by signed products; leave atom_score='correlation'")
+    if given.solver == "cosamp" and (given.positive or given.atom_score == "gain"):
+        raise ValueError("atom_score='gain' and positive=True need solver='omp', got solver='cosamp'")
 
 
 def dense(values: Any, name: str) -> Any:
@@ -151,8 +151,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     ridge : float, default=0.0
         Penalty of (ridge / 2) ||w||^2 beside the mean over the entries of a signal of half their squared
         errors. It shrinks weights while atoms are chosen and in the codes. Such codes are made at the speed
-        of plain pursuit, and not with ``score="gain"``.
-    score : {"correlation", "gain"}, default="correlation"
+        of plain pursuit, and not with ``atom_score="gain"``.
+    atom_score : {"correlation", "gain"}, default="correlation"
         OMP takes the atom with the largest absolute product with the residual, or the one that lowers the
         squared error most ("gain": orthogonal least squares, as in SPAMS).
     positive : bool, default=False
@@ -198,7 +198,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     n_jobs: int | None = None
     memory_limit: int | str = 2**30
     ridge: float = 0.0
-    score: str = "correlation"
+    atom_score: str = "correlation"
     positive: bool = False
     atoms_per_step: int = 1
 
@@ -322,8 +322,8 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         check_rule(self)
         if self.solver == "cosamp" and self.atoms_per_step > 1:
             raise ValueError("atoms_per_step needs solver='omp': CoSaMP takes 2 k atoms per product")
-        if self.ridge > 0 and self.score == "gain":
-            raise ValueError("a ridge and score='gain' do not go together; leave one of them out")
+        if self.ridge > 0 and self.atom_score == "gain":
+            raise ValueError("a ridge and atom_score='gain' do not go together; leave one of them out")
 
     def _atoms(self) -> np.ndarray:
         self._check()
@@ -335,7 +335,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         tol = self.tol if self.tol is None or np.ndim(self.tol) == 0 else np.asarray(self.tol)
         room = as_bytes("memory_limit", self.memory_limit, 1)
         given = tol, self.solver, self.refit, self.max_iter, self.n_jobs, room, self.ridge
-        return CoderConfig(k, *given, self.score, self.positive, self.atoms_per_step)
+        return CoderConfig(k, *given, self.atom_score, self.positive, self.atoms_per_step)
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
         config, (known, encoder) = self._config(atoms.shape), vars(self).get("_prepared", (None, None))

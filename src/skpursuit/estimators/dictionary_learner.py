@@ -41,8 +41,8 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         Number of atoms; default the number of features.
     n_nonzero_coefs : int, optional
         Non-zeros of a code; default 10, or the number of atoms if that is less.
-    solver, score, positive, verbose
-        As in `PursuitCoder`, of the codes. ``score="gain"`` gives slightly lower errors, also in learning.
+    solver, atom_score, positive, verbose
+        As in `PursuitCoder`. ``atom_score="gain"`` gives slightly lower errors, also in learning.
     tol : float, optional
         Squared residual norm at which the code of a signal is good enough.
     max_iter : int, default=10
@@ -95,7 +95,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
     callback: Callable[[int, int], object] | None = None
     n_jobs: int | None = None
     random_state: Any = None
-    score: str = "correlation"
+    atom_score: str = "correlation"
     positive: bool = False
 
     @monitored
@@ -165,7 +165,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
 
     def _config(self, k: int) -> CoderConfig:
         return CoderConfig(
-            k, self.tol, self.solver, n_jobs=self.n_jobs, score=self.score, positive=self.positive
+            k, self.tol, self.solver, n_jobs=self.n_jobs, atom_score=self.atom_score, positive=self.positive
         )
 
     def _start(self, X: np.ndarray) -> np.random.Generator:
