@@ -39,6 +39,15 @@ def test_fit_clone_and_pickle_change_nothing(data):
     assert list(coder.get_feature_names_out())[-1] == "pursuitcoder59"
 
 
+def test_fit_remembers_the_names_of_columns(data):
+    atoms, signals = data
+    frame = pd.DataFrame(signals[:9], columns=[f"x{i}" for i in range(24)])
+    coder = PursuitCoder(atoms, 3).fit(frame)
+    check_same(coder.transform(frame), PursuitCoder(atoms, 3).transform(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        coder.transform(frame[frame.columns[::-1]])
+
+
 def test_in_a_pipeline_with_data_frames_lists_and_integers(data):
     atoms, signals = data
     pipeline = make_pipeline(StandardScaler(), PursuitCoder(atoms, 3)).fit(signals)

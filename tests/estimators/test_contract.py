@@ -6,6 +6,7 @@ way to treat classes can break.
 
 from unittest import SkipTest
 
+import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
@@ -38,6 +39,16 @@ VARIANTS = [
     sp.PursuitRegressorCV(loss="poisson", ridges=0.01, cv=2),
     sp.PursuitClassifierCV(multi_class="multinomial", ridges=0.01),
 ]
+#: Features of the signals that a check of a coder makes, if not 3: its atoms must have as many.
+WIDTHS = {
+    **dict.fromkeys(("check_estimators_overwrite_params", "check_estimators_fit_returns_self"), 2),
+    **dict.fromkeys(("check_readonly_memmap_input", "check_fit_idempotent"), 2),
+    **dict.fromkeys(("check_fit_check_is_fitted", "check_n_features_in"), 2),
+    **dict.fromkeys(("check_n_features_in_after_fitting", "check_positive_only_tag_during_fit"), 4),
+    **dict.fromkeys(("check_estimators_dtypes", "check_transformers_unfitted_stateless"), 5),
+    **dict.fromkeys(("check_dtype_object", "check_fit2d_1sample", "check_array_api_input"), 10),
+    "check_fit2d_1feature": 1,
+}
 OF_THE_FIT = (
     "train", "weight", "dtypes", "1sample", "1feature", "idempotent", "subset", "order", "sparse",
     "one_label", "multioutput", "predictions", "decision",
@@ -51,10 +62,23 @@ pytestmark = [
 ]
 
 
+def coder(width):
+    return sp.PursuitCoder(np.random.default_rng(0).standard_normal((5, width)), 2)
+
+
 @parametrize_with_checks(CLASSES)
 def test_estimator_checks(estimator, check):
     try:
         check(estimator)
+    except SkipTest as reason:
+        pytest.fail(f"skipped: {reason}")
+
+
+@pytest.mark.parametrize("check", [check for _, check in estimator_checks_generator(coder(3))], ids=repr)
+def test_coder_checks(check):
+    name = getattr(check, "func", check).__name__
+    try:
+        check(coder(WIDTHS.get(name, 3)))
     except SkipTest as reason:
         pytest.fail(f"skipped: {reason}")
 

@@ -188,7 +188,9 @@ def test_the_coder_has_the_same_one(scale):
     for ridge in (1e-6, 0.02, 1.0):
         given = {"n_nonzero_coefs": 6, "ridge": ridge * scale * scale}
         codes = PursuitCoder(atoms * scale, **given).transform(signals).toarray()
-        merged = PursuitCoder(atoms * scale, solver="cosamp", max_iter=1, **given).transform(signals)
+        merged = PursuitCoder(atoms * scale, solver="cosamp", transform_max_iter=1, **given).transform(
+            signals
+        )
         for y, code, other in zip(signals, codes, merged.toarray()):
             expected = minimize(atoms.T, y, OMP(6, ridge=ridge)).coef
             np.testing.assert_allclose(code * scale, expected, rtol=1e-8, atol=1e-9)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, validate_data
 
 from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig
+from skpursuit.data.cluster import dask_source
 from skpursuit.data.memory_budget import as_bytes
 from skpursuit.estimators.base import FLOAT_DTYPES, MonitoredParams, monitored, with_checked_indices
 from skpursuit.estimators.dask_methods import lazy_on_dask
@@ -100,20 +101,10 @@ def dense(values: Any, name: str) -> Any:
     """An array of what is one, tensors included; what has no entries to work with is refused."""
     if issparse(values) or isinstance(values, LinearOperator):
         raise TypeError(
-            f"{name} must be a dense array, got {type(values).__name__}; write {name}.toarray(), or for an "
-            f"operator {name} @ np.eye({name}.shape[1])"
+            f"{name} must be a dense array, not sparse, got {type(values).__name__}; write {name}.toarray(), "
+            f"or for an operator {name} @ np.eye({name}.shape[1])"
         )
     return TensorRows(values)[:] if is_tensor(values) else values
-
-
-def check_signals(values: Any, name: str, n_columns: int) -> np.ndarray:
-    """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
-    check_unmasked(**{name: values})
-    how: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 0}
-    array: Any = TensorRows(values) if is_tensor(values) else check_array(values, **how, input_name=name)
-    if len(array.shape) != 2 or array.shape[1] != n_columns:
-        raise ValueError(f"{name} has shape {array.shape}, expected {n_columns} columns, as the atoms have")
-    return array
 
 
 @dataclass(eq=False, repr=False)
@@ -138,7 +129,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         together with the k present ones, keep the k largest weights.
     tol : float or array of float with one for each signal, optional
         Stop once the squared norm of the residual is at most this, also below `n_nonzero_coefs` atoms.
-    max_iter : int, optional
+    transform_max_iter : int, optional
         CoSaMP: limit on iterations; default `n_nonzero_coefs`. It stops earlier when the residual no
         longer shrinks, and returns the best code it met.
     refit : bool, default=False
@@ -169,7 +160,9 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     Attributes
     ----------
     n_features_in_ : int
-        Length of an atom.
+        Length of the signals given to `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only when the signals given to `fit` have column names.
 
     Notes
     -----
@@ -193,7 +186,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     solver: str = "omp"
     tol: Any = None
     _: KW_ONLY
-    max_iter: int | None = None
+    transform_max_iter: int | None = None
     refit: bool = False
     n_jobs: int | None = None
     memory_limit: int | str = 2**30
@@ -204,13 +197,18 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
 
     @monitored
     def fit(self, X: Any = None, y: Any = None) -> PursuitCoder:
-        """Check the parameters; the dictionary is given.
+        """Check the parameters, and signals if there are any; the dictionary is given.
 
         Parameters
         ----------
-        X, y : ignored
+        X : array-like of shape (n_signals, n_features), optional
+            Signals in rows.
+        y : ignored
         """
-        self._check()
+        atoms = self._atoms()
+        if X is not None and not dask_source.accepts(X):
+            check_unmasked(signals=X)
+            self._check_width(validate_data(self, dense(X, "signals")), atoms)
         return self
 
     @monitored
@@ -230,7 +228,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
             Codes in rows, float32 for float32 signals and else float64.
         """
         atoms = self._atoms()
-        signals = check_signals(X, "signals", atoms.shape[1])
+        signals = self._signals(X, atoms)
         return self._encoder(atoms, signals.dtype, len(signals)).transform(signals)
 
     @monitored
@@ -249,7 +247,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
             and `counts`. Those of a PyTorch tensor are tensors, values in its dtype.
         """
         atoms = self._atoms()
-        signals = check_signals(X, "signals", atoms.shape[1])
+        signals = self._signals(X, atoms)
         codes = self._encoder(atoms, signals.dtype, len(signals)).encode(signals)
         return SparseCodes(*like_tensor(X, *codes))
 
@@ -299,7 +297,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
             source = (rows[at : at + STREAM_PIECE] for at in range(0, total, STREAM_PIECE))
         atoms, encoder, done = self._atoms(), None, 0
         for piece in source:
-            signals = check_signals(piece, "signals", atoms.shape[1])
+            signals = self._signals(piece, atoms)
             encoder = encoder or self._encoder(atoms, signals.dtype, total)
             yield encoder.transform(signals, done)
             done += len(signals)
@@ -309,6 +307,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
         own: dict[str, Any] = {**CODE_RULES, "ridge": [SIZE], "atoms_per_step": [COUNT]}
+        own["transform_max_iter"] = [COUNT, None]
         for name, least in (("n_nonzero_coefs", 1), ("tol", 0)):
             given = getattr(self, name)
             if np.ndim(given):
@@ -330,11 +329,28 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         check_unmasked(dictionary=self.dictionary)
         return check_array(dense(self.dictionary, "dictionary"), dtype=FLOAT_DTYPES, input_name="dictionary")
 
+    def _signals(self, X: Any, atoms: np.ndarray) -> Any:
+        """A two-dimensional array that is not copied; finiteness is checked later, block by block."""
+        check_unmasked(signals=X)
+        how: dict[str, Any] = {"dtype": "numeric", "ensure_all_finite": False, "ensure_min_samples": 0}
+        array: Any = TensorRows(X) if is_tensor(X) else check_array(X, **how, input_name="signals")
+        self._check_width(array, atoms)
+        if "n_features_in_" in vars(self):  # names, if the signals of `fit` had some
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return array
+
+    def _check_width(self, signals: Any, atoms: np.ndarray) -> None:
+        if len(signals.shape) != 2 or signals.shape[1] != atoms.shape[1]:
+            raise ValueError(
+                f"X has {signals.shape[-1]} features, but {type(self).__name__} is expecting "
+                f"{atoms.shape[1]} features as input, as its atoms have"
+            )
+
     def _config(self, shape: tuple[int, int]) -> CoderConfig:
         k = code_sparsity(self.n_nonzero_coefs, self.tol, shape)
         tol = self.tol if self.tol is None or np.ndim(self.tol) == 0 else np.asarray(self.tol)
         room = as_bytes("memory_limit", self.memory_limit, 1)
-        given = tol, self.solver, self.refit, self.max_iter, self.n_jobs, room, self.ridge
+        given = tol, self.solver, self.refit, self.transform_max_iter, self.n_jobs, room, self.ridge
         return CoderConfig(k, *given, self.atom_score, self.positive, self.atoms_per_step)
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
@@ -344,11 +360,6 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         if again and again.reusable(config, np.dtype(np.float32 if single else np.float64)):
             return again
         return BatchCoder(atoms, dtype, config, expected)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Length of an atom."""
-        return int(np.shape(self.dictionary)[1])
 
     @property
     def _n_features_out(self) -> int:

@@ -182,4 +182,4 @@ def _no_effect(given: Given, changed: set[str]) -> Iterator[tuple[tuple[str, ...
     if not given.get("n_resamples", 1):
         yield ("threshold",), "without resamples; write n_resamples=50 or leave it out"
     if "refit" in given and given["solver"] == "omp":
-        yield ("max_iter", "refit"), "with solver='omp'; leave it out or use 'cosamp'"
+        yield ("transform_max_iter", "refit"), "with solver='omp'; leave it out or use 'cosamp'"
