@@ -18,6 +18,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
+from skpursuit.numerics.tuning import GRAM_BATCH
 
 from ..support.asking import Selection, Selector
 from ..support.data import kept_gram_columns, product
@@ -163,7 +164,7 @@ def test_a_visited_atom_is_not_read_again():
     X, y, w = datasets.make_sparse_signal(200, 400, 10, random_state=4)
     design = as_design(X)
     result = minimize(design, y, FrankWolfe(L1Ball(float(np.abs(w).sum())), 1000), "gram")
-    blocks = len(kept_gram_columns(design).arrays) / 16
+    blocks = len(kept_gram_columns(design).arrays) / GRAM_BATCH
     recomputed = sum(r.entries_read < X.size and r.entries_read > 0 for r in result.history)
     assert result.entries_read <= (1 + np.ceil(blocks)) * X.size + recomputed * 100 * len(y)
     assert sum(record.entries_read == 0 for record in result.history) > 900

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.gram_columns import GRAM_BATCH, gram_column
+from skpursuit.data.gram_columns import gram_column
 from skpursuit.fit.least_squares import refit_least_squares
 from skpursuit.fit.newton import Newton
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
@@ -36,6 +36,7 @@ DEPENDENT = 1e-9  # of the square of a column: what is left of one that is as go
 MAX_SWAPS_PER_FIT = 100  # exchanges in a row
 MAX_PAIRS_AT_ONCE = 2**20  # pairs that are looked at together
 MAX_DROP_TRIALS = 8  # columns that are dropped to see whether another is better, with other losses
+SHORT_LIST = 16  # columns whose curvature is computed before one of them comes
 
 
 QuadraticModel = tuple[Floats, Floats, Floats]  # rows of X^T C X, its diagonal, and the penalties
@@ -89,7 +90,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         room = left + H[gone] ** 2 / a[gone]
         scores = g / np.maximum(room, floor)
         scores[state.support] = -np.inf
-        short = top_k(scores, GRAM_BATCH)  # norms guess curvatures, which would take the squares of X
+        short = top_k(scores, SHORT_LIST)  # norms guess curvatures, which would take the squares of X
         block = design.columns(short, cache=False)
         room = room[short] + (block * block) @ curvature - guessed[short]
         come = int(short[np.argmax(g[short] / np.maximum(room, floor[short]))])
@@ -120,8 +121,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
         if not (len(pairs.gain) and pairs.gain[0] > 2 * least):
             break
         support = np.append(np.delete(support, pairs.gone[0]), pairs.come[0])
-        come = pairs.come[:GRAM_BATCH]
-        new = gram_column(design, int(come[0]), lambda count: come[:count])  # noqa: B023
+        new = gram_column(design, int(pairs.come[0]), lambda count: pairs.come[:count])  # noqa: B023
         rows = np.vstack([np.delete(rows, pairs.gone[0], axis=0), new])
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:

@@ -21,65 +21,71 @@ class Rules(NamedTuple):
     scale: float
 
 
-@njit(cache=True, nogil=True)
-def dot(a, b):
-    """<a, b> in sixteen sums side by side: an order that depends on the length alone."""
-    sums, whole = np.zeros(16), a.size - a.size % 16
+fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+
+
+@fast
+def clear_best(q, targets, signed, error, scores):
+    """The column whose score is the largest, whatever X^T z is wrong by; -1 where that leaves several."""
+    tops, top, whole = np.full(16, -np.inf), -np.inf, q.size - q.size % 16
     for i in range(0, whole, 16):
         for k in range(16):
-            sums[k] += a[i + k] * b[i + k]
-    for i in range(whole, a.size):
-        sums[0] += a[i] * b[i]
-    return sums.sum()
+            score = targets[i + k] - q[i + k]
+            score = score if signed else abs(score)
+            scores[i + k], tops[k] = score, score if score > tops[k] else tops[k]
+    for a in range(whole, q.size):
+        scores[a] = targets[a] - q[a] if signed else abs(targets[a] - q[a])
+        top = scores[a] if scores[a] > top else top
+    top = max(top, tops.max())
+    least, close, sum_of_close = top - error - 4 * EPS * abs(top), 0, 0
+    for a in range(q.size):  # a sum and no branch, for vectors of columns
+        near = not scores[a] < least  # NaN too
+        close += near
+        sum_of_close += a if near else 0
+    return sum_of_close if close == 1 else -1
 
 
-@njit(cache=True, nogil=True)
-def largest(a):
-    """The largest of some numbers."""
-    tops, whole = np.full(16, a[0]), a.size - a.size % 16
-    for i in range(0, whole, 16):
-        for k in range(16):
-            tops[k] = a[i + k] if a[i + k] > tops[k] else tops[k]
-    return max(tops.max(), a[whole:].max()) if whole < a.size else tops.max()
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@fast
 def vanilla_steps(pick, t, rules, slots, atoms, targets, points, picks, numbers):
     """Steps from points[0], each to the next row of predictions z and X^T z; returns how many it could make.
 
     One ends them whose best column the bounds leave in doubt or is not in `slots`, unless it is the first and
     `pick` names it; and one with a gap so small that an exact answer has to confirm it. numbers[i] has the
     gap, the coefficient of the vertex, the step size, the new objective, and the roundings of X^T z before.
+    Each loop stands once, so that a step has the same bits wherever in a batch it is made.
     """
     (columns, grams), (y, xty), (Z, Q) = atoms, targets, points
-    scores, roundings = np.empty(xty.size), numbers[0, 4]
-    for i in range(picks.size):
-        z, q, j = Z[i], Q[i], pick if i == 0 else -1
-        if j < 0:
-            for a in range(q.size):
-                scores[a] = xty[a] - q[a] if rules.signed else abs(xty[a] - q[a])
-            top, close = largest(scores), 0
-            margin = 2.5 * (rules.unit + EPS * roundings) * rules.scale + 4 * EPS * abs(top)
-            for a in range(q.size):
-                if not scores[a] < top - margin:  # NaN too
-                    close, j = close + 1, a
-            if close != 1:
-                return i
-        if slots[j] < 0:
+    scores, dz, roundings = np.empty(xty.size), np.empty(y.size), numbers[0, 4]
+    for i in range(picks.size + 1):
+        z, q, r_r, r_z, z_z = Z[i], Q[i], 0.0, 0.0, 0.0
+        for a in range(y.size):
+            r_r += (z[a] - y[a]) * (z[a] - y[a])
+            r_z += (z[a] - y[a]) * z[a]
+            z_z += z[a] * z[a]
+        if i > 0:
+            numbers[i - 1, 3] = 0.5 * r_r
+        if i == picks.size:
             return i
-        x, gram, r = columns[slots[j]], grams[slots[j]], z - y
-        slope = dot(x, r)
+        j = pick if i == 0 else -1
+        if j < 0:
+            j = clear_best(q, xty, rules.signed, 2.5 * (rules.unit + EPS * roundings) * rules.scale, scores)
+        if j < 0 or slots[j] < 0:
+            return i
+        x, gram, slope, size = columns[slots[j]], grams[slots[j]], 0.0, 0.0
+        for a in range(y.size):
+            slope += x[a] * (z[a] - y[a])
         c = -rules.radius if slope > 0 and not rules.signed else rules.radius
-        gap, dz = dot(r, z) - c * slope, c * x - z
-        size = dot(dz, dz)
-        floor = 4 * y.size * EPS * np.sqrt(dot(r, r)) * (np.sqrt(dot(z, z)) + rules.reach)
+        for a in range(y.size):
+            dz[a] = c * x[a] - z[a]
+            size += dz[a] * dz[a]
+        gap, floor = r_z - c * slope, 4 * y.size * EPS * np.sqrt(r_r) * (np.sqrt(z_z) + rules.reach)
         if not (max(floor, rules.gap_tol) < gap < np.inf and size > 0.0):
             return i
         gamma = min(1.0, gap / size) if rules.exact else 2.0 / (t + i + 2.0)
-        Z[i + 1], amount = z + gamma * dz, gamma * c
+        for a in range(y.size):
+            Z[i + 1, a] = z[a] + gamma * dz[a]
         for a in range(q.size):
-            Q[i + 1, a] = (1.0 - gamma) * q[a] + amount * gram[a]
-        r = Z[i + 1] - y
-        picks[i], numbers[i] = j, np.array((gap, c, gamma, 0.5 * dot(r, r), roundings))
+            Q[i + 1, a] = (1.0 - gamma) * q[a] + gamma * c * gram[a]
+        picks[i], numbers[i, 0], numbers[i, 1], numbers[i, 2], numbers[i, 4] = j, gap, c, gamma, roundings
         roundings = (1.0 - gamma) * roundings + 4.0
     return picks.size

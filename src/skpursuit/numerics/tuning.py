@@ -67,8 +67,8 @@ GATHER_AHEAD_COLUMNS = 16  # columns that are gathered with others that are need
 
 # Gram columns
 GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
-GRAM_BATCH = 16  # columns of X^T X made in one product: as cheap as four by single products
-GRAM_BATCH_USED = 12  # of the 16 Gram columns computed together, those that are used
+GRAM_BATCH = 24  # columns of X^T X made in one product: as cheap as four by single products
+GRAM_BATCH_USED = 18  # of the 24 Gram columns computed together, those that are used
 GRAM_BLOCK = 128  # columns of X^T X multiplied at a time where all of them are too many
 MAX_UPDATE_ROUNDINGS = 1e6  # roundings after which a gradient that follows moves is summed up afresh
 

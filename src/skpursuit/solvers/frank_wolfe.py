@@ -162,13 +162,14 @@ class FrankWolfe(Solver):
     def _gram_steps(self, problem: Problem, select: SelectionOracle) -> GramSteps | None:
         """What makes many steps at once, where it can: of the plain variant, in float64, on a large X."""
         sums, (n, d) = select.bound.gram_gradient, problem.design.shape
+        if sums is not None and sums.steps is not None:
+            return sums.steps
         plain = self.variant == "vanilla" and self.line_search != "backtracking" and not self.lazy
         known = getattr(self.constraint, "has_compiled_steps", False) and problem.design.dtype == np.float64
         if sums is None or n * d < COMPILED_ENTRIES or not (plain and known) or select.audited:
             return None
-        if sums.steps is None:
-            exact, least = self.line_search == "exact", self.gap_tol or 0.0
-            sums.steps = GramSteps(problem, self.constraint, exact, least, sums.xty)
+        exact, least = self.line_search == "exact", self.gap_tol or 0.0
+        sums.steps = GramSteps(problem, self.constraint, exact, least, sums.xty)
         return sums.steps
 
     def _query_vertex(
