@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import (
     OMP,
@@ -27,7 +26,7 @@ from skpursuit.data import memory_budget as memory
 from skpursuit.selectors import auto
 
 from ..support.asking import GroupNorm, Question, Signed, ask, picked, predicted
-from ..support.data import memory_estimate, view
+from ..support.data import view
 
 
 def test_quantized_finds_the_atoms_and_reads_little():
@@ -178,14 +177,6 @@ def test_auto_tells_why_and_answers_exactly():
     assert auto.selector.startswith("auto: ")
     assert "exact" in auto.selector
     assert "\n" not in auto.selector
-
-
-def test_auto_tells_the_most_memory_it_may_keep():
-    design = as_design(np.zeros((300, 40)))
-    assert memory_estimate(design) == max(memory_estimate(design, name) for name in ("gram", "certified")) > 0
-    assert memory_estimate(design, "certified") >= 300 * 40
-    for source in (sp.csr_array((300, 40)), aslinearoperator(np.zeros((300, 40)))):  # which have no codes
-        assert memory_estimate(as_design(source), "certified") == 0
 
 
 def test_memory_that_can_be_had_counts_cached_files(monkeypatch):

@@ -13,7 +13,6 @@ from skpursuit.data.disk.npy_source import recipes_of
 from skpursuit.data.disk.tile_readers import npy_array
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.store import TileStore
-from skpursuit.selectors import as_selector
 
 Reads = namedtuple("Reads", "entries bytes prepared_entries")
 
@@ -96,10 +95,6 @@ def gram_column(design, j):
 
 def gram_matrix(design):
     return grams.gram_matrix(design)
-
-
-def memory_estimate(design, selector="auto"):
-    return as_selector(selector).nbytes(design)
 
 
 # -- what was read and is kept ----------------------------------------------------------------------------

@@ -163,9 +163,6 @@ class DenseTile(Tile):
         self.c_order_copy = transposed(self.X.T)
         return self.cost()
 
-    def layout_bytes(self, what: str) -> int:
-        return self.cost()[1] if what == "rows" and self.fast_axis == 0 else 0
-
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         if cols is not None and self._reads_whole_rows(cols):
             total = np.zeros((*out.shape[1:], self.shape[1])).T

@@ -45,11 +45,6 @@ class SparseTile(Tile):
         self.layouts[form] = self.matrix.asformat(form)
         return self.cost()
 
-    def layout_bytes(self, what: str) -> int:
-        if self.matrix.format == LAYOUT_FORMATS[what]:
-            return 0
-        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + 8 * (self.shape[0] + 1))
-
     def layout(self, what: str) -> Compressed:
         """X in the layout whose lines are its "rows" or its "columns"."""
         self.ensure_layout(what)

@@ -67,7 +67,6 @@ class Access(Protocol):
     n_tiles: int
 
     def has_room_for_codes(self, nbytes: int) -> bool: ...
-    def layout_bytes(self, what: str) -> int: ...
     def sweep_seconds(self, visits: int) -> float: ...
     def costs_a_pass(self, cols: Indices) -> bool: ...
     def store_codes_beside(self, path: str | PathLike[str]) -> None: ...
@@ -280,10 +279,6 @@ class TileStore:
     def pass_seconds(self) -> float:
         """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
         return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
-
-    def layout_bytes(self, what: str) -> int:
-        """Bytes of the layouts that `ensure_layout` keeps beside X."""
-        return sum(tile.layout_bytes(what) for row in self.grid for tile in row) if self.in_memory else 0
 
     # -- what is kept of X ----------------------------------------------------------------------------
 

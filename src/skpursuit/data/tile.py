@@ -87,10 +87,6 @@ class Tile(ABC):
         """Make the layout that reading "rows", "columns" or "entries" needs; what was read for it."""
         return 0, 0
 
-    def layout_bytes(self, what: str) -> int:
-        """Bytes of the layout that `ensure_layout` keeps beside X."""
-        return 0
-
     @abstractmethod
     def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
         """Feed the rows of this tile and of those beside it to a digest; what was read for it."""

@@ -29,14 +29,8 @@ class ShiftedLoss(Loss):
     def smoothness(self) -> float | None:  # type: ignore[override]
         return self.loss.smoothness
 
-    def value(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.value(y, z + self.shift)
-
-    def residual(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.residual(y, z + self.shift)
-
-    def curvature(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.curvature(y, z + self.shift)
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.loss.derivatives(y, z + self.shift)
 
     def majorant(self, y: Floats, z: Floats) -> Floats | None:
         return self.loss.majorant(y, z + self.shift)

@@ -44,21 +44,15 @@ class Auto(Selector):
     def find(self, design: Design, query: Query) -> Selection:
         return exact_selection(design, query)
 
-    def nbytes(self, design: Design) -> int:
-        """The most that any of those it picks from would keep."""
-        return max(selector.nbytes(design) for selector in (Gram(), Certified()))
-
 
 def predicted_seconds(design: Design, expect: Workload) -> dict[Selector, float]:
     """Predicted seconds of selection over a whole run, for each selector allowed."""
     choices: list[Selector] = [Exact(), Gram(), Certified()]
     costs = {selector: selector.predict_seconds(design, expect) for selector in choices}
-    allowed = {selector: cost for selector, cost in costs.items() if cost < inf}
-    compiled = [selector for selector in allowed if selector.needs_kernels]
-    room = available_memory() if compiled else inf
-    for selector in compiled:
-        allowed[selector] += kernel_load_seconds() if 2 * selector.nbytes(design) < room else inf
-    return {selector: cost for selector, cost in allowed.items() if cost < inf}
+    if costs[choices[-1]] < inf:
+        codes = min(design.shape[0] * design.shape[1], design.limit.total_bytes)
+        costs[choices[-1]] += kernel_load_seconds() if 2 * codes < available_memory() else inf
+    return {selector: cost for selector, cost in costs.items() if cost < inf}
 
 
 def kernel_load_seconds() -> float:

@@ -36,7 +36,6 @@ class Selector(ABC):
     well.
     """
 
-    needs_kernels: ClassVar[bool] = False  # whether it needs compiled kernels
     random_access: ClassVar[str] = ""  # "rows" or "entries", where it reads these of X at random
     #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
     #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
@@ -79,10 +78,6 @@ class Selector(ABC):
     def predict_seconds(self, design: Design, expect: Workload) -> float:
         """Predicted seconds for all queries of a run; infinity where `auto` must not choose it."""
         return inf
-
-    def nbytes(self, design: Design) -> int:
-        """Bytes kept beside X."""
-        return 0
 
     @property
     def plot_title(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar
 
 from skpursuit.data.design import Design
 from skpursuit.numerics.blas import single_threaded_blas
@@ -33,8 +32,6 @@ from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
 class CodeSelector(Selector):
     """A selector that reads codes of X, and where X has none computes X^T r."""
-
-    needs_kernels: ClassVar[bool] = True
 
     def find(self, design: Design, query: Query) -> Selection:
         if not design.has_codes:
@@ -104,6 +101,3 @@ class Certified(CodeSelector):
             seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
         left = RECOMPUTED * n * COSTS.gather + COSTS.codes_step
         return seconds + expect.n_queries * (read + left) * NANO
-
-    def nbytes(self, design: Design) -> int:
-        return min(design.has_codes * design.shape[0] * design.shape[1], design.limit.total_bytes)

@@ -102,10 +102,6 @@ class Gram(Selector):
         before = design.pass_seconds + design.access.sweep_seconds(width)  # norms, columns
         return before + blocks + product_seconds(design, expect.n_targets) + steps
 
-    def nbytes(self, design: Design) -> int:
-        d = design.shape[1]
-        return min(d * d * 8, self._max_bytes())
-
 
 class KnownGradient(NamedTuple):
     """X^T r for all columns, and what the sums want to be given with the next query."""

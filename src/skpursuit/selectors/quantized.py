@@ -98,6 +98,3 @@ class Quantized(CodeSelector):
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
         return False if design.has_codes else None
-
-    def nbytes(self, design: Design) -> int:
-        return design.shape[0] * design.shape[1] if design.has_codes else 0

@@ -109,8 +109,6 @@ class Workload:
         Selections.
     n_columns : int
         Different columns.
-    limit : int
-        The most selections.
     n_updates : int, optional
         Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there
         were steps, and `State.last_update` has each of them.
@@ -123,7 +121,6 @@ class Workload:
 
     n_queries: int = 1
     n_columns: int = 1
-    limit: int = 1
     n_updates: int | None = 0
     many_columns: bool = False
     n_targets: int = 1

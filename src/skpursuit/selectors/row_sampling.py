@@ -92,9 +92,6 @@ class RowSelector(Selector):
         if not isinstance(self.stop, StopRule):
             raise TypeError(f"stop must be an object such as Stability(0.02), got {short_repr(self.stop)}")
 
-    def nbytes(self, design: Design) -> int:
-        return design.access.layout_bytes("rows")
-
     @abstractmethod
     def row_schedule(self, design: Design, query: Query) -> tuple[Indices, Floats]:
         """All rows that may be used, in order, and the weight of each."""

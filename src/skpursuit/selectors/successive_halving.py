@@ -70,11 +70,6 @@ class SuccessiveHalving(Selector):
             design.prepare_access("rows")
         return BoundSelector(self, design)
 
-    def nbytes(self, design: Design) -> int:
-        if not uses_codes(design) or self.order == "draws":
-            return design.access.layout_bytes("rows")
-        return 2 * design.shape[0] * design.shape[1]
-
     def find(self, design: Design, query: Query) -> Selection:
         if self.order == "draws":
             *_, (used, alive, sums) = self._draw_rounds(design, query)

@@ -113,7 +113,6 @@ class Solver(ABC):
         return Workload(
             n_queries=steps,
             n_columns=visits,
-            limit=self.max_iterations(problem),
             n_updates=self.n_updates,
             many_columns=self.selects_many,
             n_targets=max(1, *problem.target_shape) if problem.target_shape else 1,

@@ -1,14 +1,14 @@
 """What a loss is, and what it can do.
 
-A loss must give its value, its slope (`residual`) and its curvature in the predictions. Everything else has a
-default here that says "no": a loss that can do more overrides it, and code that needs it asks the loss, never
-for its class or its name. `UserLoss` makes a loss of any object that has the three methods.
+A loss must give its value, its slope (`residual`) and its curvature in the predictions, all at once, because
+they share work. Everything else has a default here that says "no": a loss that can do more overrides it, and
+code that needs it asks the loss, never for its class or its name. `UserLoss` makes a loss of any object that
+has a method for each of the three.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol
 
 from numpy.typing import ArrayLike
 
@@ -31,20 +31,20 @@ class Loss(ABC):
     prefers_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
     @abstractmethod
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
+        """Value, residual and curvature."""
+
     def value(self, y: Floats, z: Floats) -> Floats:
         """Loss of each prediction."""
+        return self.derivatives(y, z)[0]
 
-    @abstractmethod
     def residual(self, y: Floats, z: Floats) -> Floats:
         """Slope of the loss in z."""
+        return self.derivatives(y, z)[1]
 
-    @abstractmethod
     def curvature(self, y: Floats, z: Floats) -> Floats:
         """Second derivative of the loss in z."""
-
-    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, residual and curvature; a `JointLoss` has them from one computation."""
-        return self.value(y, z), self.residual(y, z), self.curvature(y, z)
+        return self.derivatives(y, z)[2]
 
     def check_targets(self, y: ArrayLike) -> Floats:
         """Return y as a float array, or raise ValueError if it is no target of this loss."""
@@ -83,35 +83,10 @@ class Loss(ABC):
         return None
 
 
-class JointLoss(Loss):
-    """A loss whose value, residual and curvature share their work: a subclass gives `derivatives`."""
-
-    @abstractmethod
-    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """Value, residual and curvature."""
-
-    def value(self, y: Floats, z: Floats) -> Floats:
-        return self.derivatives(y, z)[0]
-
-    def residual(self, y: Floats, z: Floats) -> Floats:
-        return self.derivatives(y, z)[1]
-
-    def curvature(self, y: Floats, z: Floats) -> Floats:
-        return self.derivatives(y, z)[2]
-
-
-class Differentiable(Protocol):
-    """What the object of a user's own loss must give; see `Loss`."""
-
-    def value(self, y: Floats, z: Floats) -> Floats: ...
-    def residual(self, y: Floats, z: Floats) -> Floats: ...
-    def curvature(self, y: Floats, z: Floats) -> Floats: ...
-
-
 class UserLoss(Loss):
     """A loss made of an object with `value`, `residual` and `curvature`, and what else of a loss it has."""
 
-    def __init__(self, loss: Differentiable) -> None:
+    def __init__(self, loss: object) -> None:
         self.loss = loss
         given = {name for name in dir(Loss) if not name.startswith("_")} & set(dir(loss))
         self.couples_targets = "probabilities" in given
@@ -122,11 +97,5 @@ class UserLoss(Loss):
     def __repr__(self) -> str:
         return f"UserLoss({self.loss!r})"
 
-    def value(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.value(y, z)
-
-    def residual(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.residual(y, z)
-
-    def curvature(self, y: Floats, z: Floats) -> Floats:
-        return self.loss.curvature(y, z)
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.value(y, z), self.residual(y, z), self.curvature(y, z)

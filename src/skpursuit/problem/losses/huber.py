@@ -8,11 +8,11 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
-from skpursuit.problem.losses.base import JointLoss
+from skpursuit.problem.losses.base import Loss
 
 
 @dataclass(frozen=True)
-class Huber(JointLoss):
+class Huber(Loss):
     """Huber loss: (y - z)^2 / 2 up to |y - z| = delta, then linear with slope delta.
 
     Parameters

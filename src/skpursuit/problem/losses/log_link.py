@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
-from skpursuit.problem.losses.base import JointLoss
+from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import finite_targets
 
 
-class LogLink(JointLoss):
+class LogLink(Loss):
     """What these losses share: amounts as targets, and exp(z) as their mean."""
 
     nonnegative_targets = True

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.problem.losses.base import JointLoss
+from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.problem.targets import finite_targets
 
 
 @dataclass(frozen=True)
-class Logistic(JointLoss):
+class Logistic(Loss):
     """Logistic loss log(1 + exp(-y z)) for labels y in {-1, +1}."""
 
     smoothness = 0.25

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.problem.losses.base import JointLoss
+from skpursuit.problem.losses.base import Loss
 from skpursuit.problem.targets import finite_targets
 
 
 @dataclass(frozen=True)
-class Multinomial(JointLoss):
+class Multinomial(Loss):
     """Multinomial logistic loss log(sum_k exp(z_k)) - z_y for labels y in 0..K-1 and z of shape (n, K).
 
     The loss of a row couples its K predictions: its second derivatives are diag(p) - p p^T of the class

@@ -14,11 +14,11 @@ import numpy as np
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
-from skpursuit.problem.losses.base import JointLoss
+from skpursuit.problem.losses.base import Loss
 
 
 @dataclass(frozen=True)
-class Quantile(JointLoss):
+class Quantile(Loss):
     """Smoothed pinball loss, whose best prediction is a quantile of the targets.
 
     Parameters
