@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.rank_tolerance import rank_tolerance
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -135,15 +135,12 @@ class QRFactor:
         b = np.concatenate([self.b, (q @ (self.y - self.fitted))[None]])
         fitted = np.multiply.outer(q, b[-1])
         fitted += self.fitted
-        return QRFactor(
+        return replace(
+            self,
             Q=self.Q.extend(q[None]),
             columns=columns,
-            row_scale=self.row_scale,
-            rank_tol=self.rank_tol,
-            y=self.y,
             b=b,
             fitted=fitted,
-            keeps_dependent=self.keeps_dependent,
             shrinkage=self.shrinkage and self.shrinkage.add(h, sqrt(penalty)),
             R=np.concatenate([self.R, h]),
             noise_share=np.concatenate([self.noise_share, [floor / h[-1]]]),
@@ -155,6 +152,13 @@ class QRFactor:
         one, design = np.array([j]), problem.design
         penalty = 0.0 if self.shrinkage is None else float(problem.penalties(one)[0])
         return self.add(design.columns(one)[0], design.noise_floor(one)[0], penalty)
+
+    def add_columns(self, problem: Problem, columns: Indices) -> QRFactor | None:
+        """The factor with these columns, added one at a time; None where one depends on those before it."""
+        factor: QRFactor | None = self
+        for j in columns.tolist():
+            factor = None if factor is None else factor.add_column(problem, j)
+        return factor
 
     def triangle(self) -> Floats:
         """R as a matrix of shape (rank, k)."""

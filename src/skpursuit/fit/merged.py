@@ -16,8 +16,8 @@ import numpy as np
 
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import QRFactor
-from skpursuit.fit.least_squares import solve_factor, start_least_squares
-from skpursuit.fit.newton import Newton, both_triangles, empty_newton_factor, try_cholesky, weighted_gram
+from skpursuit.fit.growing import solve_factor, start_factor
+from skpursuit.fit.newton import both_triangles, fit_support, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file
 from skpursuit.problem.problem import Problem
@@ -97,11 +97,11 @@ class MergedNewton:
         floor = design.noise_floor(merged) * np.sqrt(problem.row_weights.max())
         keep = np.arange(len(merged))
         if scaled_cholesky(weighted_gram(A, problem.weights), floor)[2] is None:
-            keep = grow_independent(problem, empty_newton_factor(problem), merged)[1]
+            keep = grow_independent(problem, merged)[1]
         start = np.zeros((len(merged), *problem.target_shape))
         start[np.searchsorted(merged, state.support)] = state.coef
         coef, kept = np.zeros_like(start), A if len(keep) == len(A) else A[keep]
-        coef[keep], z, _ = Newton().fit(problem, merged[keep], kept, start[keep], most=k)
+        coef[keep], z, _ = fit_support(problem, merged[keep], kept, start[keep], most=k)
         dropped, memory = np.delete(merged, keep), {"merged": merged}
         return MergedFit(A, np.arange(len(merged)), coef, dropped, memory, z)
 
@@ -113,7 +113,7 @@ class MergedNewton:
         with np.errstate(over="ignore", invalid="ignore"):
             if not problem.value(z) < problem.value(zero):  # what was pruned held the others in balance
                 start, z = np.zeros_like(start), zero
-        return Newton().fit(problem, columns, fit.columns[keep], start, z)[:2]
+        return fit_support(problem, columns, fit.columns[keep], start, z)[:2]
 
 
 def solve_merged(
@@ -123,7 +123,7 @@ def solve_merged(
     merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
     sizes, scaled, factor = scaled_cholesky(gram, problem.design.noise_floor(merged))
     if factor is None:
-        rows, keep = grow_independent(problem, start_least_squares(problem).factorised, merged)
+        rows, keep = grow_independent(problem, merged)
         coef = np.zeros(moments.shape)
         coef[keep] = solve_factor(rows)
         return coef, np.delete(merged, keep)
@@ -149,9 +149,9 @@ def scaled_cholesky(gram: Floats, floor: Floats) -> tuple[Floats, Floats, Floats
     return sizes, scaled, factor if sure else None
 
 
-def grow_independent(problem: Problem, factor: QRFactor, merged: Indices) -> tuple[QRFactor, Indices]:
+def grow_independent(problem: Problem, merged: Indices) -> tuple[QRFactor, Indices]:
     """A factor of the columns that do not depend on earlier ones, and their positions: slow and sure."""
-    keep: list[int] = []
+    factor, keep = start_factor(problem), list[int]()
     for i, j in enumerate(merged.tolist()):
         grown = factor.add_column(problem, j) if len(keep) < problem.max_rank else None
         if grown is not None:

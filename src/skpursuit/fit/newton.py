@@ -10,21 +10,17 @@ direction from products with the columns (`Products`), in the same loop.
 With the columns as rows of A, the Hessian is A diag(c) A^T, c being the curvature of the loss at each sample.
 Multinomial loss couples the classes of a sample, so its Hessian has a block for each pair of classes. It is
 factorised by Cholesky, damped as little as it takes.
-
-A pursuit adds one column at a time, and far steps in all coefficients are expensive. So a new column gets a
-good first coefficient with the others held (`initial_coefficient`), and only then are all of them fitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
 
-from skpursuit.fit.gram_schmidt import QRFactor, empty_factor
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.float_range import EPS, TINY_POSITIVE
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -32,8 +28,8 @@ from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import Derivatives, SampleLosses
 from skpursuit.problem.scores import top_k_by_index
-from skpursuit.problem.state import State, empty_state
 
+FULL_PRECISION, MAX_STEPS = 1e-15, 300  # relative decrease of the objective that is not worth a step; steps
 MAX_EXPANSION = 2.0**20  # steps of a parabola above the loss that are tried at once
 MIN_STEP = 2.0**-26  # a step that gets nowhere
 COARSE = 1e-3  # of a coefficient, that a last step may move it without a gain to be seen
@@ -44,75 +40,31 @@ LEAST_CURVATURE = 1e-4  # of the loss of a sample: it keeps conjugate gradients 
 MIN_TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
 
 
-@dataclass(frozen=True)
-class Newton:
-    """Damped Newton on the support with warm start; the problem's penalty keeps separable classes finite.
+def fit_support(
+    problem: Problem,
+    support: Indices,
+    A: Floats,
+    w: Floats,
+    z: Floats | None = None,
+    most: int | None = None,
+    precision: float = FULL_PRECISION,
+) -> tuple[Floats, Floats, float]:
+    """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
-    `precision` is the relative decrease of the objective that is not worth a step.
+    z are the predictions of w, if they are known. The problem's penalty keeps separable classes finite.
+    Returns coefficients, their predictions, and the objective at the minimum. Where only the `most` largest
+    coefficients are wanted, the others are zero.
     """
-
-    max_iter: int = 300
-    precision: float = 1e-15
-
-    def start(self, problem: Problem) -> State:
-        """The zero model."""
-        return empty_state(problem, empty_newton_factor(problem))
-
-    def add(self, problem: Problem, state: State, j: int) -> State:
-        """Add column j and fit again from the old coefficients; a dependent column is dropped."""
-        factor = state.factorised.add_column(problem, j)
-        if factor is None:
-            return replace(state, dropped=np.append(state.dropped, j))
-        support, A = np.append(state.support, j), factor.lines
-        column = A[-1]
-        first = initial_coefficient(problem, column, state.z, float(problem.penalties(support[-1:])[0]))
-        start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
-        coef, z, objective = self.fit(problem, support, A, start, z)
-        return State(support, coef, z, objective, state.dropped, factor=factor)
-
-    def exchange(self, problem: Problem, state: State, gone: int, j: int) -> State | None:
-        """The fit with column j for the one at position `gone`; None where it depends on the others."""
-        support, factor = np.append(np.delete(state.support, gone), j), state.factorised.first(gone)
-        for column in support[gone:].tolist():
-            grown = factor.add_column(problem, column)
-            if grown is None:
-                return None
-            factor = grown
-        start = np.concatenate([np.delete(state.coef, gone, axis=0), np.zeros((1, *problem.target_shape))])
-        coef, z, objective = self.fit(problem, support, factor.lines, start)
-        return State(support, coef, z, objective, factor=factor)
-
-    def fit(
-        self,
-        problem: Problem,
-        support: Indices,
-        A: Floats,
-        w: Floats,
-        z: Floats | None = None,
-        most: int | None = None,
-    ) -> tuple[Floats, Floats, float]:
-        """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
-
-        z are the predictions of w, if they are known. Targets that do not depend on each other are fitted one
-        by one, each to its own end. Returns coefficients, their predictions, and the objective at the
-        minimum. Where only the `most` largest coefficients are wanted, the others are zero.
-        """
-        if len(w) == 0:
-            z = np.zeros((problem.design.shape[0], *problem.target_shape))
-            return w, z, problem.value(z)
-        rules = problem.penalties(support), self.precision, self.max_iter
-        coef, found, value = fit_outputs(A, problem.per_target_losses, w, z, *rules)
-        if most is not None and len(coef) > most:
-            keep = top_k_by_index(problem.score.of(coef), most)
-            coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
-            found = (coef.T @ A).T
-        return coef, found, value
-
-
-def empty_newton_factor(problem: Problem) -> QRFactor:
-    """A factor that finds dependent columns, and keeps the others together."""
-    none, room = np.empty((problem.design.shape[0], 0)), problem.design.limit.columns
-    return empty_factor(none, problem.weights, keeps_columns=True, room=room)
+    if len(w) == 0:
+        z = np.zeros((problem.design.shape[0], *problem.target_shape))
+        return w, z, problem.value(z)
+    rules = problem.penalties(support), precision, MAX_STEPS
+    coef, found, value = fit_outputs(A, problem.per_target_losses, w, z, *rules)
+    if most is not None and len(coef) > most:
+        keep = top_k_by_index(problem.score.of(coef), most)
+        coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
+        found = (coef.T @ A).T
+    return coef, found, value
 
 
 def initial_coefficient(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:

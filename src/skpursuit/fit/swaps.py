@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skpursuit.data.gram_columns import gram_column
-from skpursuit.fit.least_squares import refit_least_squares
-from skpursuit.fit.newton import Newton
+from skpursuit.fit.growing import STEP_PRECISION, refit
+from skpursuit.fit.newton import fit_support
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.scores import top_k
@@ -94,7 +94,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         block = design.columns(short, cache=False)
         room = room[short] + (block * block) @ curvature - guessed[short]
         come = int(short[np.argmax(g[short] / np.maximum(room, floor[short]))])
-        after = Newton().exchange(problem, state, gone, come)
+        after = refit(problem, state, np.append(np.delete(state.support, gone), come))
         if after is not None and _penalized_value(problem, after) < bound:
             return after
     return None
@@ -104,7 +104,7 @@ def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
     """Squared gradients of the model without the column at a position, summed over targets."""
     support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
     columns = np.delete(state.factorised.lines, gone, axis=0)
-    _, z, _ = Newton(precision=1e-6).fit(problem, support, columns, coef)
+    _, z, _ = fit_support(problem, support, columns, coef, precision=STEP_PRECISION)
     g = problem.design.product(problem.residual(z))
     return np.vecdot(g, g) if g.ndim == 2 else g * g
 
@@ -126,7 +126,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
         coef = np.linalg.solve(rows[:, support] + np.diag(penalties[support]), problem.xty[support])
     if support is state.support:
         return state
-    after = refit_least_squares(problem, state, support)
+    after = refit(problem, state, support)
     if after is None or not _penalized_value(problem, after) < _penalized_value(problem, state):
         return state
     return replace(after, memory=state.memory, status=state.status)

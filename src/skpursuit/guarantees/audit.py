@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skpursuit.data import Design, split_target
-from skpursuit.fit.least_squares import add_least_squares, start_least_squares
-from skpursuit.fit.newton import Newton
+from skpursuit.fit.growing import add_column, start_fit
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
@@ -90,17 +89,15 @@ def audit(
     """
     with single_threaded_blas():
         problem, columns, forced, objectives = read_path(X, y, path, loss, ridge, fit_intercept)
-        newton, weigher = Newton(precision=1e-6), StepWeigher(problem.design)
-        add = add_least_squares if problem.quadratic else newton.add
-        state = start_least_squares(problem) if problem.quadratic else newton.start(problem)
+        weigher, state = StepWeigher(problem.design), start_fit(problem)
         for j in forced:
-            state = add(problem, state, j)
+            state = add_column(problem, state, j)
         problem.design.columns(columns)  # gathered together
         slack = SAME_OBJECTIVE * problem.value(np.zeros_like(state.z))
         for t, j in enumerate(columns.tolist()):
             gone = np.concatenate([state.support, state.dropped])
             weigher.add(Query(problem.residual(state.z), score=problem.score, exclude=gone), j)
-            state = add(problem, state, j)
+            state = add_column(problem, state, j)
             if objectives is not None and not abs(state.objective - objectives[t]) <= slack:
                 raise ValueError(NOT_OF_THIS_DATA)
         return weigher.audit()

@@ -179,12 +179,9 @@ def restore_state(path: Path, saved: Snapshot, first: State, problem: Problem, b
             raise ValueError(refusal.format(fault))
     if first.factor is None:
         return state
-    factor = first.factor.first(0)
-    for j in state.support.tolist():  # one at a time, as the run came to them
-        grown = factor.add_column(problem, j)
-        if grown is None:
-            raise ValueError(refusal.format("its support holds a column that depends on those before it"))
-        factor = grown
+    factor = first.factor.first(0).add_columns(problem, state.support)
+    if factor is None:
+        raise ValueError(refusal.format("its support holds a column that depends on those before it"))
     return replace(state, factor=factor)
 
 

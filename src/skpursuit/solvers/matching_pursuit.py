@@ -18,8 +18,8 @@ from numpy.random import Generator
 
 from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
-from skpursuit.fit.least_squares import add_least_squares, grows_from_zero, start_least_squares
-from skpursuit.fit.newton import Newton, coordinate_step
+from skpursuit.fit.growing import add_column, grows_from_zero, start_fit
+from skpursuit.fit.newton import coordinate_step, fit_support
 from skpursuit.fit.swaps import apply_swaps
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import safe_norm
@@ -108,12 +108,6 @@ class OMP(Solver):
         steps = min(self.sparsity(problem), self.max_iterations(problem), *problem.design.shape)
         return steps, steps
 
-    def _add(self, problem: Problem, state: State, j: int) -> State:
-        """The state with one more column, or where it depends on the others with one more dropped."""
-        if problem.quadratic:
-            return add_least_squares(problem, state, j)
-        return Newton(precision=1e-6).add(problem, state, j)  # the last digits are left to `finalize`
-
     def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the column found; None where it would not improve."""
         j = int(answer.columns[0])
@@ -121,14 +115,14 @@ class OMP(Solver):
             helps = grows_from_zero(problem, j, r)
         else:
             helps = has_nonzero_gradient(problem.design, r, answer)
-        return self._add(problem, state, j) if helps else None
+        return add_column(problem, state, j) if helps else None
 
     def finalize(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.always_include):
             state = apply_swaps(problem, state, len(self.always_include))
         if problem.quadratic or len(state.support) == 0:
             return state
-        coef, z, objective = Newton().fit(problem, state.support, state.factorised.lines, state.coef)
+        coef, z, objective = fit_support(problem, state.support, state.factorised.lines, state.coef)
         return replace(state, coef=coef, z=z, objective=objective)
 
     def init(self, problem: Problem) -> State:
@@ -137,9 +131,9 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         if self.positive and self.swaps:
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
-        state = start_least_squares(problem, self.positive) if problem.quadratic else Newton().start(problem)
+        state = start_fit(problem, self.positive)
         for j in check_forced(self.always_include, problem, self.sparsity(problem)):
-            state = self._add(problem, state, j)
+            state = add_column(problem, state, j)
         return self._with_status(problem, state)
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
