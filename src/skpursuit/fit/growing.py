@@ -2,10 +2,10 @@
 
 A `QRFactor` holds the columns of the support as Q^T R. Each new column is split by Gram-Schmidt, which adds
 one row to Q and one column to R, and tells whether it depends on the others. Least squares, O(n k) a step,
-takes coefficients from R and the products b of the rows of Q with y alone: plain ones solve R w = b, those with
-a ridge a triangle with the penalties in it, and those that must not be negative a small problem of their own.
-Other losses keep the columns themselves and go by Newton (`newton.py`): far steps in all coefficients are
-expensive, so a new column gets a good first coefficient with the others held, and then all are fitted.
+takes coefficients from R and the products b of the rows of Q with y alone: plain ones solve R w = b, those
+with a ridge a triangle with the penalties in it, and those that must not be negative a small problem of their
+own. Other losses keep the columns themselves and go by Newton (`newton.py`). Far steps in all coefficients
+are expensive, so a new column gets a good first coefficient with the others held, and then all are fitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits on a merged support: the old columns and many new ones at once, most of which will be pruned.
+"""Fits on a merged support: the old columns and many new ones at once, most of which are pruned again.
 
 Least squares goes by normal equations, whose Gram matrix keeps the entries of columns that were merged
 before. Other losses go by Newton. Both first look for columns that depend on others: a Cholesky factor of the
@@ -9,8 +9,7 @@ Gram-Schmidt one after the other, and those that depend on earlier ones are drop
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,60 +20,76 @@ from skpursuit.fit.newton import both_triangles, fit_support, try_cholesky, weig
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file
 from skpursuit.problem.problem import Problem
+from skpursuit.problem.scores import top_k_by_index
 from skpursuit.problem.state import State
 
 MIN_GRAM_PIVOT = 1e-8  # squared share of a unit column left by the others, below which it may be rounding
 NO_REFINEMENT_PIVOT = 1e-2  # above which plain normal equations lose no digits worth a refinement
 
 
-@dataclass(frozen=True)
-class MergedFit:
-    """Coefficients on a merged support, zero where a column was dropped, and what the next fit can reuse.
+class NormalEquations(NamedTuple):
+    """Columns, ascending, their Gram matrix and their products with y; what a state remembers of a fit."""
 
-    Rows of `columns` are the merged columns at the positions `order`. A fit that comes with predictions z,
-    which are those of its k largest coefficients, has zeros for the others.
+    merged: Indices
+    gram: Floats
+    moments: Floats
+
+    def some(self, keep: Indices) -> NormalEquations:
+        """Those of some of the columns."""
+        return NormalEquations(self.merged[keep], self.gram[np.ix_(keep, keep)], self.moments[keep])
+
+
+def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
+    """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone.
+
+    `merged` ascends. Columns that depend on earlier ones are dropped.
     """
+    if problem.quadratic:
+        equations, columns, order = normal_equations(problem, merged, state.memory)
+        coef, dropped = solve_merged(problem, equations, columns, order)
+        memory: Mapping[str, np.ndarray] = equations._asdict()
+    else:
+        columns, order, memory = gathered(problem.design, merged), np.arange(len(merged)), {}
+        coef, dropped = minimize_merged(problem, merged, columns, state)
+    keep = top_k_by_index(problem.score.of(coef), k)
+    keep = keep[problem.score.of(coef[keep]) > 0]
+    kept, coef = coef[keep], np.zeros_like(coef)  # zeros are cheaper than copying the columns that are kept
+    if refit and len(keep):
+        lines = columns[np.argsort(order)[keep]]
+        if problem.quadratic:
+            kept = solve_merged(problem, equations.some(keep), lines, np.arange(len(keep)))[0]
+        else:
+            z = (kept.T @ lines).T
+            if not problem.value(z) < problem.value(np.zeros_like(z)):  # what was pruned held it in balance
+                kept, z = np.zeros_like(kept), np.zeros_like(z)
+            kept = fit_support(problem, merged[keep], lines, kept, z)[0]
+    coef[keep] = kept
+    z = (coef[order].T @ columns).T
+    return State(merged[keep], kept, z, problem.value(z), dropped, memory)
 
-    columns: Floats
-    order: Indices
-    coef: Floats
-    dropped: Indices
-    memory: Mapping[str, Any]
-    z: Floats | None = None
 
+def normal_equations(
+    problem: Problem, merged: Indices, memory: Mapping[str, np.ndarray]
+) -> tuple[NormalEquations, Floats, Indices]:
+    """The equations, and the columns as rows of an array, those at the positions `order`.
 
-class MergedLeastSquares:
-    """Solve (X_T^T X_T + penalty) b = X_T^T y by Cholesky; columns that depend on earlier ones are dropped.
-
-    Memory of the state: `merged` (the columns T), `gram` (their Gram matrix) and `moments` (X_T^T y). Entries
-    of columns that were merged before are copied, so that an iteration pays for its new columns only.
+    Entries of columns that were merged before are copied, so that an iteration pays for its new columns only.
     """
-
-    def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
-        """Fit on the columns `merged`, which ascend; k coefficients are to be kept."""
-        before = np.asarray(state.memory.get("merged", merged[:0]))
-        _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
-        new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
-        order = np.concatenate([at, new])
-        columns = gathered(problem.design, merged[order])
-        gram = np.empty((len(merged), len(merged)))
-        moments = np.empty((len(merged), *problem.target_shape))
-        if len(at):
-            gram[np.ix_(at, at)] = np.asarray(state.memory["gram"])[np.ix_(was, was)]
-            moments[at] = np.asarray(state.memory["moments"])[was]
-        old, fresh = columns[: len(at)], columns[len(at) :]
-        gram[np.ix_(new, new)] = fresh @ fresh.T  # of one array twice BLAS does half the work
-        gram[np.ix_(new, at)], moments[new] = fresh @ old.T, fresh @ problem.y
-        gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
-        memory = {"merged": merged, "gram": gram, "moments": moments}
-        return MergedFit(columns, order, *solve_merged(problem, memory, columns, order), memory)
-
-    def fit_subset(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
-        """Coefficients fitted on some of the merged columns only (positions), from the same products."""
-        memory = {name: fit.memory[name][keep] for name in ("merged", "moments")}
-        memory["gram"] = fit.memory["gram"][np.ix_(keep, keep)]
-        columns = fit.columns[np.argsort(fit.order)[keep]]
-        return solve_merged(problem, memory, columns, np.arange(len(keep)))[0], None
+    before = memory.get("merged", merged[:0])
+    _, at, was = np.intersect1d(merged, before, assume_unique=True, return_indices=True)
+    new = np.setdiff1d(np.arange(len(merged)), at, assume_unique=True)
+    order = np.concatenate([at, new])
+    columns = gathered(problem.design, merged[order])
+    gram = np.empty((len(merged), len(merged)))
+    moments = np.empty((len(merged), *problem.target_shape))
+    if len(at):
+        gram[np.ix_(at, at)] = memory["gram"][np.ix_(was, was)]
+        moments[at] = memory["moments"][was]
+    old, fresh = columns[: len(at)], columns[len(at) :]
+    gram[np.ix_(new, new)] = fresh @ fresh.T  # of one array twice BLAS does half the work
+    gram[np.ix_(new, at)], moments[new] = fresh @ old.T, fresh @ problem.y
+    gram[np.ix_(at, new)] = gram[np.ix_(new, at)].T
+    return NormalEquations(merged, gram, moments), columns, order
 
 
 def gathered(design: Design, cols: Indices) -> Floats:
@@ -88,39 +103,11 @@ def gathered(design: Design, cols: Indices) -> Floats:
     return lines
 
 
-class MergedNewton:
-    """Minimise any loss on a merged support by Newton, from the coefficients of the last iterate."""
-
-    def fit(self, problem: Problem, merged: Indices, state: State, k: int) -> MergedFit:
-        """Fit on the columns `merged`, which ascend, and keep k coefficients."""
-        A, design = gathered(problem.design, merged), problem.design
-        floor = design.noise_floor(merged) * np.sqrt(problem.row_weights.max())
-        keep = np.arange(len(merged))
-        if scaled_cholesky(weighted_gram(A, problem.weights), floor)[2] is None:
-            keep = grow_independent(problem, merged)[1]
-        start = np.zeros((len(merged), *problem.target_shape))
-        start[np.searchsorted(merged, state.support)] = state.coef
-        coef, kept = np.zeros_like(start), A if len(keep) == len(A) else A[keep]
-        coef[keep], z, _ = fit_support(problem, merged[keep], kept, start[keep], most=k)
-        dropped, memory = np.delete(merged, keep), {"merged": merged}
-        return MergedFit(A, np.arange(len(merged)), coef, dropped, memory, z)
-
-    def fit_subset(self, problem: Problem, fit: MergedFit, keep: Indices) -> tuple[Floats, Floats | None]:
-        """Coefficients fitted on some of the merged columns only (positions), and their predictions."""
-        columns, start, z = fit.memory["merged"][keep], fit.coef[keep], fit.z
-        assert z is not None  # Newton gives them
-        zero = np.zeros_like(z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not problem.value(z) < problem.value(zero):  # what was pruned held the others in balance
-                start, z = np.zeros_like(start), zero
-        return fit_support(problem, columns, fit.columns[keep], start, z)[:2]
-
-
 def solve_merged(
-    problem: Problem, memory: Mapping[str, Any], columns: Floats, order: Indices
+    problem: Problem, equations: NormalEquations, columns: Floats, order: Indices
 ) -> tuple[Floats, Indices]:
     """Coefficients of the merged columns, of which `columns` has those at `order`; and columns dropped."""
-    merged, gram, moments = memory["merged"], memory["gram"], memory["moments"]
+    merged, gram, moments = equations
     sizes, scaled, factor = scaled_cholesky(gram, problem.design.noise_floor(merged))
     if factor is None:
         rows, keep = grow_independent(problem, merged)
@@ -136,6 +123,22 @@ def solve_merged(
         rest = (columns @ (problem.y - (coef[order].T @ columns).T))[np.argsort(order)]
         coef += both_triangles(factor, (rest - (penalty * coef.T).T) / size) / size
     return coef, merged[:0]
+
+
+def minimize_merged(
+    problem: Problem, merged: Indices, columns: Floats, state: State
+) -> tuple[Floats, Indices]:
+    """As `solve_merged` for any loss, by Newton from the coefficients of the last iterate."""
+    floor = problem.design.noise_floor(merged) * np.sqrt(problem.row_weights.max())
+    keep = np.arange(len(merged))
+    if scaled_cholesky(weighted_gram(columns, problem.weights), floor)[2] is None:
+        keep = grow_independent(problem, merged)[1]
+    coef = np.zeros((len(merged), *problem.target_shape))
+    coef[np.searchsorted(merged, state.support)] = state.coef
+    kept, start = columns if len(keep) == len(columns) else columns[keep], coef[keep]
+    coef[:] = 0.0
+    coef[keep] = fit_support(problem, merged[keep], kept, start)[0]
+    return coef, np.delete(merged, keep)
 
 
 def scaled_cholesky(gram: Floats, floor: Floats) -> tuple[Floats, Floats, Floats | None]:

@@ -27,7 +27,6 @@ from skpursuit.numerics.sums import BLOCK_ROWS
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import Derivatives, SampleLosses
-from skpursuit.problem.scores import top_k_by_index
 
 FULL_PRECISION, MAX_STEPS = 1e-15, 300  # relative decrease of the objective that is not worth a step; steps
 MAX_EXPANSION = 2.0**20  # steps of a parabola above the loss that are tried at once
@@ -46,25 +45,18 @@ def fit_support(
     A: Floats,
     w: Floats,
     z: Floats | None = None,
-    most: int | None = None,
     precision: float = FULL_PRECISION,
 ) -> tuple[Floats, Floats, float]:
     """Minimise over the coefficients of the columns `support`, gathered as the rows of A, from w.
 
     z are the predictions of w, if they are known. The problem's penalty keeps separable classes finite.
-    Returns coefficients, their predictions, and the objective at the minimum. Where only the `most` largest
-    coefficients are wanted, the others are zero.
+    Returns coefficients, their predictions, and the objective at the minimum.
     """
     if len(w) == 0:
         z = np.zeros((problem.design.shape[0], *problem.target_shape))
         return w, z, problem.value(z)
     rules = problem.penalties(support), precision, MAX_STEPS
-    coef, found, value = fit_outputs(A, problem.per_target_losses, w, z, *rules)
-    if most is not None and len(coef) > most:
-        keep = top_k_by_index(problem.score.of(coef), most)
-        coef[np.setdiff1d(np.arange(len(coef)), keep)] = 0.0
-        found = (coef.T @ A).T
-    return coef, found, value
+    return fit_outputs(A, problem.per_target_losses, w, z, *rules)
 
 
 def initial_coefficient(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:

@@ -69,7 +69,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient and
     the curvature that it leaves say which column is to come.
     """
-    design, bound = problem.design, _penalized_value(problem, state) - least
+    design, bound = problem.design, problem.penalized_objective(state) - least
     curvature = problem.curvature(state.z)
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)
     guessed = design.norms(0) ** 2 * (curvature.sum() / problem.row_weights.sum())
@@ -95,7 +95,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         room = room[short] + (block * block) @ curvature - guessed[short]
         come = int(short[np.argmax(g[short] / np.maximum(room, floor[short]))])
         after = refit(problem, state, np.append(np.delete(state.support, gone), come))
-        if after is not None and _penalized_value(problem, after) < bound:
+        if after is not None and problem.penalized_objective(after) < bound:
             return after
     return None
 
@@ -127,7 +127,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     if support is state.support:
         return state
     after = refit(problem, state, support)
-    if after is None or not _penalized_value(problem, after) < _penalized_value(problem, state):
+    if after is None or not problem.penalized_objective(after) < problem.penalized_objective(state):
         return state
     return replace(after, memory=state.memory, status=state.status)
 
@@ -198,7 +198,3 @@ def gains(H: Floats, a: Floats, w: Floats, g: Floats, left: Floats, floor: Float
     total /= room
     total -= (np.vecdot(w, w) / a)[..., None]
     return total
-
-
-def _penalized_value(problem: Problem, state: State) -> float:
-    return problem.penalized_objective(state.objective, state.support, state.coef)

@@ -287,9 +287,7 @@ class Run:
         state, begun = self.state, self.begun
         if self.stop_status is not None or not (state.status or Status.COMPLETE).ok:
             return state
-        reached, limit = (
-            self.problem.penalized_objective(s.objective, s.support, s.coef) for s in (state, begun)
-        )
+        reached, limit = map(self.problem.penalized_objective, (state, begun))
         slack = CONSISTENCY_TOL * (abs(reached) + abs(limit)) + float(state.memory.get("gap", 0.0))
         if reached <= limit + slack:
             return state

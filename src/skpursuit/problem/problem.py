@@ -22,6 +22,7 @@ from skpursuit.numerics.sums import safe_norm
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.problem.sample_losses import SampleLosses, scaled_rows
 from skpursuit.problem.scores import Absolute, GroupNorm, Score
+from skpursuit.problem.state import State
 from skpursuit.problem.targets import checked_targets, checked_weights
 
 
@@ -56,12 +57,13 @@ class Problem(SampleLosses):
         """The penalty of each of some columns: zero for the constant one."""
         return np.where(columns == self.design.constant, 0.0, self.penalty)
 
-    def penalized_objective(self, objective: float, columns: Indices, coef: Floats) -> float:
-        """The objective with the penalty of these coefficients."""
+    def penalized_objective(self, state: State) -> float:
+        """The objective of a state with the penalty of its coefficients."""
         if not self.penalty:
-            return objective
+            return state.objective
         with np.errstate(over="ignore", under="ignore"):
-            return objective + 0.5 * float(np.sum(self.penalties(columns) * (coef * coef).T))
+            squares = (state.coef * state.coef).T
+            return state.objective + 0.5 * float(np.sum(self.penalties(state.support) * squares))
 
     @cached_property
     def target_norm(self) -> float:

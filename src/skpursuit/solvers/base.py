@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
 from math import sqrt
-from typing import Any, ClassVar, Self, cast
+from typing import ClassVar, Self
 
 from numpy.random import Generator
 
@@ -50,7 +50,7 @@ class Solver(ABC):
 
     def __post_init__(self) -> None:
         """Check the parameters that solvers share; None is allowed where it is the default."""
-        for part in fields(cast(Any, self)):
+        for part in fields(self):  # type: ignore[arg-type]
             name, value = part.name, getattr(self, part.name)
             if name in NUMERIC_CHECKS:
                 NUMERIC_CHECKS[name](name, value, optional=part.default is None)
@@ -144,9 +144,9 @@ def stop_on_residual(problem: Problem, state: State, tol: float | None, rtol: fl
     return replace(state, status=Status.ZERO_RESIDUAL) if left <= zero else state
 
 
-def stop_on_decrease(before: State, after: State, tol: float | None) -> State:
-    """Mark a state of a general loss whose objective fell by a relative amount below tol."""
-    if tol is None or after.status is not None:
+def stop_on_decrease(problem: Problem, before: State, after: State, tol: float | None) -> State:
+    """Mark a state of a loss other than squared whose objective fell by a relative amount below tol."""
+    if tol is None or problem.quadratic or after.status is not None:
         return after
     if before.objective - after.objective <= tol * abs(before.objective):
         return replace(after, status=Status.CONVERGED)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.fit.merged import MergedLeastSquares, MergedNewton
+from skpursuit.fit.merged import fit_and_prune
 from skpursuit.numerics.arrays import Indices
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.scores import top_k_by_index
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
@@ -44,8 +43,8 @@ class CoSaMP(Solver):
     rtol : float, optional
         As tol, relative to ||y||^2.
     max_iter : int
-        Limit on steps. The run also stops when the iterates repeat (the best one is returned), stand still,
-        or blow up (the best one is returned).
+        Limit on steps. The run also stops when the iterates stand still, and when they repeat or blow up:
+        then the best one is returned.
     refit : bool
         Fit the kept coefficients again after pruning (debiasing).
     ridge : float
@@ -90,7 +89,7 @@ class CoSaMP(Solver):
         if len(merged) == 0:  # no column is excluded, so the gradient is not finite
             return best_iterate(problem, state, Status.DIVERGED)
         key = support_hash(merged)
-        seen = np.asarray(state.memory["seen"])
+        seen = state.memory["seen"]
         if key in seen and not random:
             # What follows depends on the merged columns alone, so the iterates would repeat for ever.
             if key == seen[-1]:
@@ -100,7 +99,7 @@ class CoSaMP(Solver):
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = track_best(problem, state, replace(after, memory=memory))
         after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after
-        return after if problem.quadratic else stop_on_decrease(state, after, self.tol)
+        return stop_on_decrease(problem, state, after, self.tol)
 
     def fallback_state(self, problem: Problem, state: State) -> State:
         return best_iterate(problem, state, Status.DIVERGED)
@@ -121,21 +120,11 @@ class GraSP(CoSaMP):
 
     Parameters
     ----------
-    n_nonzero_coefs : int, optional
-        k, the columns in the model. Default: a tenth of the columns, at most as many as rows.
-    tol : float, optional
-        Stop once the squared residual norm is at most this (squared loss), or once a step lowers the
-        objective by at most this relative amount (other losses).
-    rtol : float, optional
-        As tol for squared loss, relative to ||y||^2.
-    max_iter : int
-        Limit on steps. The run also stops when the iterates repeat (the best one is returned), stand still,
-        or blow up (the best one is returned).
-    refit : bool
-        Fit the kept coefficients again after pruning.
-    ridge : float
-        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
-        column of a design. It shrinks coefficients while columns are chosen and in the result.
+    n_nonzero_coefs, max_iter, refit, ridge
+        As in `CoSaMP`.
+    tol, rtol : float, optional
+        As in `CoSaMP` for squared loss. With others, stop once a step lowers the objective by at most this
+        relative amount (tol alone).
 
     Examples
     --------
@@ -148,20 +137,6 @@ class GraSP(CoSaMP):
     squared_loss_only: ClassVar[bool] = False
 
 
-def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
-    """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone."""
-    fits = MergedLeastSquares() if problem.quadratic else MergedNewton()
-    fit = fits.fit(problem, merged, state, k)
-    keep = top_k_by_index(problem.score.of(fit.coef), k)
-    keep = keep[problem.score.of(fit.coef[keep]) > 0]
-    kept, z = fits.fit_subset(problem, fit, keep) if refit and len(keep) else (fit.coef[keep], fit.z)
-    if z is None:
-        coef = np.zeros_like(fit.coef)  # zeros are cheaper than copying the columns that are kept
-        coef[keep] = kept
-        z = (coef[fit.order].T @ fit.columns).T
-    return State(merged[keep], kept, z, problem.value(z), fit.dropped, fit.memory)
-
-
 def zero_state(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
     state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
@@ -169,26 +144,26 @@ def zero_state(problem: Problem) -> State:
     return replace(state, memory={**state.memory, **best_iterate_memory(problem, state), **start})
 
 
-def best_iterate_memory(problem: Problem, state: State) -> dict[str, Any]:
+def best_iterate_memory(problem: Problem, state: State) -> dict[str, np.ndarray]:
     """What is kept of the best iterate; its objective is that with the penalty."""
-    objective = problem.penalized_objective(state.objective, state.support, state.coef)
+    objective = problem.penalized_objective(state)
     return {"best_support": state.support, "best_coef": state.coef, "best_objective": np.array(objective)}
 
 
 def track_best(problem: Problem, before: State, after: State) -> State:
     """Remember the best iterate; go back to it when this one has blown up."""
-    limit = DIVERGENCE_FACTOR * float(np.asarray(before.memory["start"]))
+    limit = DIVERGENCE_FACTOR * float(before.memory["start"])
     if not after.objective <= limit or not np.isfinite(after.coef).all():
         return best_iterate(problem, before, Status.DIVERGED)
     found = best_iterate_memory(problem, after)
-    if found["best_objective"] < float(np.asarray(before.memory["best_objective"])):
+    if found["best_objective"] < float(before.memory["best_objective"]):
         return replace(after, memory={**after.memory, **found})
     return after
 
 
 def best_iterate(problem: Problem, state: State, status: Status) -> State:
     """The best iterate so far, as the last one."""
-    support, coef = np.asarray(state.memory["best_support"]), np.asarray(state.memory["best_coef"])
+    support, coef = state.memory["best_support"], state.memory["best_coef"]
     z = problem.design.predict(support, coef)
     dropped = np.setdiff1d(state.dropped, support)
     return State(support, coef, z, problem.value(z), dropped, state.memory, status)

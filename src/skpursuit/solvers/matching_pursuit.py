@@ -16,7 +16,6 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.data.design import Design
 from skpursuit.fit.dependence import dependent_columns
 from skpursuit.fit.growing import add_column, grows_from_zero, start_fit
 from skpursuit.fit.newton import coordinate_step, fit_support
@@ -111,10 +110,7 @@ class OMP(Solver):
     def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the column found; None where it would not improve."""
         j = int(answer.columns[0])
-        if self.positive:
-            helps = grows_from_zero(problem, j, r)
-        else:
-            helps = has_nonzero_gradient(problem.design, r, answer)
+        helps = grows_from_zero(problem, j, r) if self.positive else has_nonzero_gradient(problem, r, answer)
         return add_column(problem, state, j) if helps else None
 
     def finalize(self, problem: Problem, state: State) -> State:
@@ -148,8 +144,7 @@ class OMP(Solver):
             after = self._with_status(problem, after)
         else:
             after = after_rejection(problem, state, after, select)
-        decreases = self.tol is not None and not problem.quadratic
-        return stop_on_decrease(state, after, self.tol) if decreases else after
+        return after if self.tol is None else stop_on_decrease(problem, state, after, self.tol)
 
     def _with_status(self, problem: Problem, state: State) -> State:
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
@@ -179,19 +174,19 @@ def retry_exactly(
     return None
 
 
-def has_nonzero_gradient(design: Design, r: Floats, answer: Selection) -> bool:
+def has_nonzero_gradient(problem: Problem, r: Floats, answer: Selection) -> bool:
     """Whether the column's gradient is not zero; of an exact answer that is certain."""
     if answer.certificate == "exact":
         return bool(answer.gradient.any())
-    return bool(np.any(design.columns(answer.columns[:1])[0] @ r))
+    return bool(np.any(problem.design.columns(answer.columns[:1])[0] @ r))
 
 
 def after_rejection(problem: Problem, before: State, after: State, select: SelectionOracle) -> State:
     """The state after a column was rejected; each time a few were in a row, all that depend go with it.
 
-    Memory of the state: `after_rejection`, their number so far. It is forgotten when a column is added.
+    Memory of the state: `rejected`, their number so far. It is forgotten when a column is added.
     """
-    count = int(np.asarray(before.memory.get("rejected", 0))) + 1
+    count = int(before.memory.get("rejected", 0)) + 1
     if count >= MAX_REJECTIONS:
         count = 0
         more = select.count_reads(lambda: dependent_columns(problem, after))
@@ -266,11 +261,10 @@ class MatchingPursuit(Solver):
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, state=state)
-        design, r = problem.design, query.r
         j = retry_exactly(
             select,
             query,
-            lambda found: int(found.columns[0]) if has_nonzero_gradient(design, r, found) else None,
+            lambda found: int(found.columns[0]) if has_nonzero_gradient(problem, query.r, found) else None,
         )
         if j is None:
             return replace(state, status=Status.OPTIMAL)
@@ -299,5 +293,4 @@ class MatchingPursuit(Solver):
         moved = SparseUpdate(1.0, np.array([j]), np.asarray(move)[None])
         after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=moved)
         after = stop_on_residual(problem, after, self.tol, self.rtol)
-        decreases = self.tol is not None and not problem.quadratic
-        return stop_on_decrease(state, after, self.tol) if decreases else after
+        return stop_on_decrease(problem, state, after, self.tol)

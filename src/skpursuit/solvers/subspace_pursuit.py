@@ -13,12 +13,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from skpursuit.fit.merged import fit_and_prune
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Solver, stop_on_residual
-from skpursuit.solvers.cosamp import fit_and_prune
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,8 @@ class SubspacePursuit(Solver):
 
     Parameters
     ----------
-    n_nonzero_coefs : int, optional
-        k, the columns in the model. Default: a tenth of the columns, at most as many as rows.
-    tol : float, optional
-        Stop once the squared residual norm is at most this.
-    rtol : float, optional
-        As tol, relative to ||y||^2.
-    max_iter : int
-        Limit on steps.
-    ridge : float
-        Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
-        column of a design. It shrinks coefficients while columns are chosen and in the result.
+    n_nonzero_coefs, tol, rtol, max_iter, ridge
+        As in `CoSaMP`.
 
     Examples
     --------
@@ -79,7 +70,6 @@ class SubspacePursuit(Solver):
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
         after = fit_and_prune(problem, state, np.union1d(state.support, found), k, refit=True)
-        values = [problem.penalized_objective(one.objective, one.support, one.coef) for one in (after, state)]
-        if not values[0] < values[1]:
+        if not problem.penalized_objective(after) < problem.penalized_objective(state):
             return replace(state, status=Status.STALLED)
         return stop_on_residual(problem, after, self.tol, self.rtol)
