@@ -343,9 +343,9 @@ def test_codes_that_do_not_fit_go_to_a_folder_and_come_back(tmp_path, monkeypatc
     np.testing.assert_array_equal(
         ours.coef, minimize(np.asarray(X, order=order), y, OMP(n_nonzero_coefs=15)).coef
     )
-    spill = next(iter(design.store._spills.values()))
+    spill = design.store._stored
     assert "codes" in spill.in_memory
-    assert "fine" not in spill.in_memory
+    assert "second_byte" not in spill.in_memory
     assert os.listdir(tmp_path / "temporary")
     del design, spill
     gc.collect()
@@ -455,7 +455,7 @@ def test_auto_needs_no_codes_where_there_is_no_room_for_them(tmp_path, monkeypat
     assert Certified().predict_seconds(design, expect) == np.inf
     ours, true = (minimize(x, y, OMP(n_nonzero_coefs=3), "auto") for x in (design, X))
     np.testing.assert_array_equal(ours.coef, true.coef)
-    assert not design.store._spills
+    assert design.store._stored is None
 
 
 def test_codes_that_are_there_need_no_room(tmp_path):

@@ -8,13 +8,13 @@ cache, rows of an F-ordered one are read from a transposed copy.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skpursuit.data.change_detection import Sample, of_array
 from skpursuit.data.survey import Blocks, block_means, block_sums
-from skpursuit.data.tile import Cost, Digest, Tile
+from skpursuit.data.tile import Cost, Tile
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
@@ -30,6 +30,9 @@ from skpursuit.numerics.tuning import (
     SMALL_BLOCK,
     SMALL_PRODUCT,
 )
+
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_tile import CodedTile
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
 EPS_BY_ITEMSIZE = {4: float(np.finfo(np.float32).eps), 8: EPS}  # by bytes an entry
@@ -190,6 +193,11 @@ class DenseTile(Tile):
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         return self.X[rows, cols].astype(np.float64, copy=False)
 
+    def encode(self, fine: bool) -> CodedTile:
+        from skpursuit.data.codes.coded_tile import CodedTile
+
+        return CodedTile.build(self.X, fine=fine)
+
     # -- norms and statistics -------------------------------------------------------------------------------
 
     def squares(self, axis: int) -> Floats:
@@ -233,16 +241,6 @@ class DenseTile(Tile):
                         given = None if w is None else w[i : i + BLOCK_ROWS]
                         weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
         return found
-
-    # -- identity -------------------------------------------------------------------------------------------
-
-    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
-        arrays = [self.X, *(tile.X for tile in beside)]
-        step = max(1, SMALL_BLOCK // sum(X.shape[1] for X in arrays))
-        for start in range(0, self.shape[0], step):
-            rows = [X[start : start + step] for X in arrays]
-            digest.update(np.ascontiguousarray(np.hstack(rows) if beside else rows[0]).data)
-        return sum(X.size for X in arrays), sum(X.nbytes for X in arrays)
 
     def samples(self) -> list[Sample]:
         return [of_array(X) for X in self.source_arrays]

@@ -18,7 +18,7 @@ import numpy as np
 
 from skpursuit.data import operator_tile as operator
 from skpursuit.data.caches import ColumnCache
-from skpursuit.data.codes.view_codes import ViewCodes, survey_with_codes
+from skpursuit.data.codes.coded_matrix import ViewCodes, survey_with_codes
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Access, TileStore
 from skpursuit.data.survey import Survey
@@ -437,10 +437,8 @@ class Design:
 
     def data_fingerprint(self) -> str:
         """Hex digest of X and of the view, for checkpoints."""
-        digest = hashlib.sha256(repr((self.store.shape, str(self.dtype))).encode())
-        self.store.update_digest(digest, self.reads)
-        self.view.update_digest(digest)
-        return digest.hexdigest()
+        form = repr((self.store.shape, str(self.dtype))).encode()
+        return hashlib.sha256(form + self.store.fingerprint(self.reads) + self.view.fingerprint()).hexdigest()
 
 
 def drop_zero_weight_rows(

@@ -10,11 +10,11 @@ in doubt at once, as when all of X^T r is rounding, the operator's own product d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.data.tile import Cost, Digest, Tile
+from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS, NonFiniteError
 
@@ -96,10 +96,3 @@ class OperatorTile(Tile):
             blame = ValueError if np.abs(v).max() <= 1.0 else NonFiniteError
             raise blame(f"{told} gave a product with NaN or infinity; check its functions")
         return product
-
-    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
-        rng = np.random.default_rng(0)
-        for _ in range(2):
-            digest.update(np.ascontiguousarray(self.product(rng.standard_normal(self.shape[0]))).data)
-        entries, nbytes = self.cost()
-        return 2 * entries, 2 * nbytes

@@ -7,14 +7,12 @@ need the other layout (rows of CSC, columns of CSR) make it once with `ensure_la
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from skpursuit.data.change_detection import Sample, of_sparse
 from skpursuit.data.dense_tile import MEAN_UNIT
 from skpursuit.data.survey import Blocks
-from skpursuit.data.tile import Cost, Digest, Tile
+from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.sums import cast_residual
 
@@ -133,14 +131,6 @@ class SparseTile(Tile):
                 squares = np.bincount(cols, each * rest * rest, d) + absent * mean * mean
             found.append((np.array([total]), (total * mean + left)[None], squares[None]))
         return found
-
-    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
-        made = self.ensure_layout("rows")
-        csr = self.layouts["csr"]
-        for part in (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data):
-            digest.update(np.ascontiguousarray(part).data)
-        read = self.cost()
-        return read[0] + made[0], read[1] + made[1]
 
     def samples(self) -> list[Sample]:
         return of_sparse(self.matrix)

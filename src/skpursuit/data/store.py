@@ -28,8 +28,8 @@ from skpursuit.data.change_detection import Sample
 from skpursuit.data.memory_budget import UNLIMITED
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
-from skpursuit.data.survey import OPERATOR_BATCH, OperatorSurvey, Survey, SurveyBuilder
-from skpursuit.data.tile import Cost, Digest, Tile
+from skpursuit.data.survey import OPERATOR_BATCH, Survey, SurveyBuilder, operator_survey
+from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
@@ -37,7 +37,6 @@ from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
 from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS
 
 if TYPE_CHECKING:
-    from skpursuit.data.codes.coded_matrix import EncodeTransform
     from skpursuit.data.codes.coded_tile import CodedTile
 
 
@@ -107,7 +106,7 @@ class TileStore:
         self.caches = self.new_caches()
         self.samples: list[tuple[Sample, np.ndarray]] = []  # see `change_detection.py`
         self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
-        self._transformed: dict[tuple[EncodeTransform, int], CodedTile] = {}
+        self._codes: dict[int, CodedTile] = {}  # by number of the tile
         if self.is_one_tile:  # whose verbs are those of the store
             tile = self.first
             for name in ("product", "take", "add_rows", "entries"):
@@ -127,7 +126,7 @@ class TileStore:
         return True
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), fine: bool | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
@@ -138,25 +137,25 @@ class TileStore:
         args : function
             The arguments after the tile, for a place, by default none: small ones, such as the part of r
             that belongs to its rows. None: the tile is not needed. They do not depend on results.
-        tile_transform : EncodeTransform, optional
-            The function gets what this makes of a tile instead of the tile. It is made once and cached.
+        fine : bool, optional
+            The function gets the codes of a tile instead of the tile. They are made once, with a second byte
+            if `fine`, and kept until `drop_codes`.
         """
         for place in self.places:
             arguments = args(place)
             if arguments is None:
                 continue
             thing: Any = self.grid[place.i][place.j]
-            if tile_transform is not None:
-                key = tile_transform, place.number
-                if key not in self._transformed:
-                    self._transformed[key] = tile_transform(thing)
-                thing = self._transformed[key]
+            if fine is not None:
+                if place.number not in self._codes:
+                    self._codes[place.number] = thing.encode(fine)
+                thing = self._codes[place.number]
             yield place, call(fn, thing, arguments)
 
-    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
-        """Forget what this made of the tiles."""
-        for place in self.places:
-            self._transformed.pop((tile_transform, place.number), None)
+    def drop_codes(self) -> None:
+        """Forget the codes of the tiles."""
+        self.caches.codes = None
+        self._codes.clear()
 
     def new_caches(self) -> Caches:
         """Empty caches for X or a view of it."""
@@ -174,7 +173,7 @@ class TileStore:
         fn: Verb,
         cols: Indices,
         args: Callable[[TilePosition, Indices], Values | None] = lambda at, places: (),
-        tile_transform: EncodeTransform | None = None,
+        fine: bool | None = None,
     ) -> Iterator[tuple[TilePosition, Indices, Any]]:
         """As `map_tiles`, with the tiles of some columns; yields (place, places in cols, result).
 
@@ -186,7 +185,7 @@ class TileStore:
             more = args(at, asked[at.j][0]) if at.j in asked else None
             return None if more is None else (asked[at.j][1], *more)
 
-        for place, part in self.map_tiles(fn, given, tile_transform):
+        for place, part in self.map_tiles(fn, given, fine):
             yield place, asked[place.j][0], part
 
     # -- verbs of tiles, summed and joined ------------------------------------------------------------
@@ -348,15 +347,19 @@ class TileStore:
             return known
         reads.add_prepared(*self.cost())
         if not self.first.has_entries:
-            known = OperatorSurvey(self, reads, weights)
+            known = operator_survey(self, reads, weights, spreads)
             if weights is None:
                 kept.survey = known
             return known
         surveying = self.begin_survey(weights, spreads or not (self.in_memory and self.first.can_encode))
+        self.end_survey(self.surveyed(surveying))
+        return self.survey(reads, weights, spreads)
+
+    def surveyed(self, surveying: SurveyBuilder) -> SurveyBuilder:
+        """A survey with all tiles added."""
         for place, blocks in self.map_tiles("survey", surveying.arguments):
             surveying.add(place, blocks)
-        self.end_survey(surveying)
-        return self.survey(reads, weights, spreads)
+        return surveying
 
     def begin_survey(self, weights: Floats | None, spreads: bool = True) -> SurveyBuilder:
         """A survey with these weights; one that has spreads also without weights where that is not known."""
@@ -482,10 +485,13 @@ class TileStore:
                 "X was changed in place after its design was made; make a new design of it: as_design(X)"
             )
 
-    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
-        """Feed all of X to a digest."""
-        for tile, *beside in self.grid:
-            reads.add_prepared(*tile.update_digest(digest, beside))
+    def fingerprint(self, reads: ReadCounter) -> bytes:
+        """Means of the columns with fixed random weights of rows: the same bits however X is cut."""
+        weights = np.random.default_rng(0).uniform(1.0, 2.0, self.shape[0])
+        reads.add_prepared(*self.cost())
+        if not self.first.has_entries:
+            return self.product(weights).tobytes()
+        return self.surveyed(SurveyBuilder(self, [weights], spreads=False)).surveys()[0].means.tobytes()
 
 
 def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every: bool) -> Floats:

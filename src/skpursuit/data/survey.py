@@ -93,27 +93,18 @@ class SurveyBuilder:
         return [Survey(w, mean, squares, self.unit, self.spreads) for w, mean, squares in found]
 
 
-class OperatorSurvey(Survey):
-    """A survey of an operator: one product tells the means, columns are fetched only where squares are."""
-
-    def __init__(self, store: TileStore, reads: ReadCounter, weights: Floats | None) -> None:
-        weights = np.ones(store.shape[0]) if weights is None else weights
-        total = float(weights.sum())
-        means = store.product(weights / total)
-        given = {"weight": total, "means": means, "unit": store.first.mean_rounding_unit, "has_spreads": True}
-        vars(self).update(given, store=store, reads=reads, weights=weights)
-
-    @cached_property
-    def squares(self) -> Floats:
-        store, reads, weights = (vars(self)[name] for name in ("store", "reads", "weights"))
-        out = np.empty(store.shape[1])
-        for start in range(0, len(out), OPERATOR_BATCH):
-            part = np.arange(start, min(start + OPERATOR_BATCH, len(out)))
-            reads.add_prepared(*store.cost(cols=part))
-            there = store.caches.columns.contains_all(part)
-            lines = np.stack(store.lines(part)) if there else store.take(part)
-            out[part] = (lines - self.means[part, None]) ** 2 @ weights
-        return out
+def operator_survey(store: TileStore, reads: ReadCounter, weights: Floats | None, spreads: bool) -> Survey:
+    """A survey of an operator: one product tells the means; columns are fetched where spreads are wanted."""
+    w = np.ones(store.shape[0]) if weights is None else weights
+    total, d = float(w.sum()), store.shape[1]
+    means, squares = store.product(w / total), np.zeros(d)
+    for start in range(0, d if spreads else 0, OPERATOR_BATCH):
+        part = np.arange(start, min(start + OPERATOR_BATCH, d))
+        reads.add_prepared(*store.cost(cols=part))
+        held = store.caches.columns.contains_all(part)
+        lines = np.stack(store.lines(part)) if held else store.take(part)
+        squares[part] = (lines - means[part, None]) ** 2 @ w
+    return Survey(total, means, squares, store.first.mean_rounding_unit, spreads)
 
 
 def block_means(X: Floats, weights: Floats | None) -> Blocks:

@@ -10,19 +10,16 @@ pieces of 512 rows gives the same bits as X in one array.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol, Self
+from typing import TYPE_CHECKING
 
 from skpursuit.data.change_detection import Sample
 from skpursuit.data.survey import Blocks
 from skpursuit.numerics.arrays import Compressed, Floats, FloatType, Indices
 
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_tile import CodedTile
+
 Cost = tuple[int, int]  # entries and bytes
-
-
-class Digest(Protocol):
-    """A hash of `hashlib`."""
-
-    def update(self, data: bytes | memoryview, /) -> None: ...
 
 
 class Tile(ABC):
@@ -62,6 +59,10 @@ class Tile(ABC):
 
     # -- asked of tiles with entries only -----------------------------------------------------------------
 
+    def encode(self, fine: bool) -> CodedTile:
+        """The codes of a tile that has some, with a second byte or without."""
+        raise NotImplementedError
+
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         """Single entries X[rows[i], cols[i]]."""
         raise NotImplementedError
@@ -81,15 +82,11 @@ class Tile(ABC):
         """
         raise NotImplementedError
 
-    # -- layouts and identity -----------------------------------------------------------------------------
+    # -- layouts and changes ------------------------------------------------------------------------------
 
     def ensure_layout(self, what: str) -> Cost:
         """Make the layout that reading "rows", "columns" or "entries" needs; what was read for it."""
         return 0, 0
-
-    @abstractmethod
-    def update_digest(self, digest: Digest, beside: list[Self]) -> Cost:
-        """Feed the rows of this tile and of those beside it to a digest; what was read for it."""
 
     def samples(self) -> list[Sample]:
         """Arrays and positions in them that tell whether the tile was changed (`change_detection.py`)."""

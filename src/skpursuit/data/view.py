@@ -19,7 +19,6 @@ from math import sqrt
 
 import numpy as np
 
-from skpursuit.data.tile import Digest
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
 from skpursuit.numerics.float_range import EPS
@@ -198,13 +197,11 @@ class View:
         taken = np.abs(self.centre[cols]) * (sqrt(n) if self.row_scale is None else safe_norm(self.row_scale))
         return taken if self.scale is None else taken / np.abs(self.scale[cols])
 
-    def update_digest(self, digest: Digest) -> None:
-        """Feed the view to a digest."""
-        digest.update(repr(self.constant).encode())
-        for name in ("rows", "centre", "scale", "row_scale"):
-            part = getattr(self, name)
-            if part is not None:
-                digest.update(name.encode() + np.ascontiguousarray(part).tobytes())
+    def fingerprint(self) -> bytes:
+        """What tells this view from others."""
+        parts = {"rows": self.rows, "centre": self.centre, "scale": self.scale, "root": self.row_scale}
+        given = [name.encode() + part.tobytes() for name, part in parts.items() if part is not None]
+        return repr(self.constant).encode() + b"".join(given)
 
 
 def column_sums(r: Floats) -> Floats:

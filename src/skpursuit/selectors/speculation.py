@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.codes.coded_matrix import PathProducts
-from skpursuit.data.codes.view_codes import F32_SAFE_NORMS
+from skpursuit.data.codes.coded_matrix import F32_SAFE_NORMS, PathProducts
 from skpursuit.data.design import Design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate

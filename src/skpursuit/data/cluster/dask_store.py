@@ -13,7 +13,6 @@ chunks whenever they are asked for, and only codes are kept.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count, pairwise
@@ -28,12 +27,10 @@ from scipy.sparse import issparse
 from skpursuit.data.array_source import checked_array
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.cluster.dask_client import Cluster, Graph
-from skpursuit.data.codes.coded_matrix import EncodeTransform
 from skpursuit.data.dense_tile import DenseTile, is_by_columns
 from skpursuit.data.memory_budget import MemoryBudget
-from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Values, Verb, call
-from skpursuit.data.tile import Digest, Tile
+from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import BLOCK_ROWS
 
@@ -76,7 +73,7 @@ class DaskStore(TileStore):
         self._numbers = count()
         edges = tile_edges(X.chunks, X.dtype.itemsize)
         self.graph, self.tiles = self._tasks(X, edges)
-        self._made: dict[EncodeTransform, Graph] = {}
+        self._encoded: Graph | None = None  # one task for each tile
         super().__init__(self._blank_grid(edges))
         self.names = names
         whole = self.cost()[1]
@@ -115,10 +112,13 @@ class DaskStore(TileStore):
     # -- trips ----------------------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), fine: bool | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
-        graph = self.graph if tile_transform is None else self._kept_graph(tile_transform)
-        things = self.tiles if tile_transform is None else list(graph)
+        if fine is not None and self._encoded is None:
+            tasks = self.named("codes", [(partial(encoded, fine), tile) for tile in self.tiles])
+            self._encoded = self.cluster.persist({**self.graph, **tasks}, list(tasks))
+        graph = self.graph if fine is None or self._encoded is None else self._encoded
+        things = self.tiles if fine is None else list(graph)
         asked = [(place, given) for place in self.places if (given := args(place)) is not None]
         made = [(partial(done, fn, given), things[at.number]) for at, given in asked]
         tasks = self.named(fn if isinstance(fn, str) else fn.__name__, made)
@@ -136,22 +136,9 @@ class DaskStore(TileStore):
             'single trip; use selector "certified", "gram", "exact" or "auto"'
         )
 
-    def _kept_graph(self, tile_transform: EncodeTransform) -> Graph:
-        """What is kept of the tiles; it is begun with when it is first asked for."""
-        if tile_transform not in self._made:
-            made = [(partial(transform_tile, tile_transform), tile) for tile in self.tiles]
-            tasks = self.named(type(tile_transform).__name__, made)
-            self._made[tile_transform] = self.cluster.persist({**self.graph, **tasks}, list(tasks))
-        return self._made[tile_transform]
-
-    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
-        self._made.pop(tile_transform, None)
-
-    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
-        """Feed a checksum of every tile to a digest."""
-        reads.add_prepared(*self.cost())
-        for place, found in self.map_tiles(checksum):
-            digest.update(repr((place, found)).encode())
+    def drop_codes(self) -> None:
+        super().drop_codes()
+        self._encoded = None
 
 
 # -- what workers do; as `partial`, because Dask looks for keys in the arguments of a task -----------------
@@ -169,9 +156,9 @@ def join_chunks(rows: list[ChunkSlice], cols: list[ChunkSlice], *chunks: np.ndar
     return np.concatenate([np.concatenate(line, axis=1) if len(line) > 1 else line[0] for line in parts])
 
 
-def transform_tile(tile_transform: EncodeTransform, block: Floats) -> CodedTile:
-    """What is kept of a tile."""
-    return tile_transform(DenseTile(block))
+def encoded(fine: bool, block: Floats) -> CodedTile:
+    """The codes of a tile."""
+    return DenseTile(block).encode(fine)
 
 
 def done(fn: Verb, arguments: Values, block: Floats | CodedTile) -> Any:
@@ -193,11 +180,6 @@ def checked_chunk(chunk: np.ndarray, above: ChunkSlice, beside: ChunkSlice) -> F
         return checked_array(chunk)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where} is refused: {error}") from None
-
-
-def checksum(tile: DenseTile) -> int:
-    """A checksum of all entries of a tile."""
-    return zlib.crc32(np.ascontiguousarray(tile.X).data)
 
 
 # -- how chunks become tiles ------------------------------------------------------------------------------

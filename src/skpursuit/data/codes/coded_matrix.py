@@ -1,55 +1,35 @@
-"""The panels of codes of X, of one byte or two: products of decoded columns, summed and joined over tiles.
+"""The codes of all tiles of X, and the same behind a view: estimates of V^T r with bounds, for few bytes.
 
-`CodedMatrix` is to panels what the store is to X: one `CodedTile` for each tile, products, estimates and
+`CodedMatrix` is to codes what the store is to X: one `CodedTile` for each tile, products, estimates and
 bounds summed over row edges and joined over column edges; losses and factors of several tiles join by
-Cauchy-Schwarz. It belongs to X itself, so one copy serves every view.
+Cauchy-Schwarz. It belongs to X itself, so one copy serves every view. A design hands out `ViewCodes`: it
+takes residuals down through the view, counts what is read, and corrects what comes up, with its rounding.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from skpursuit.data.read_counter import ReadCounter
+from skpursuit.data.tile import Cost
+from skpursuit.data.view import column_sums, constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import residual_norms
 from skpursuit.numerics.float_range import EPS
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile, Cut, PathState
-    from skpursuit.data.dense_tile import DenseTile
+    from skpursuit.data.design import Design
     from skpursuit.data.store import TileStore
 
+F32_SAFE_NORMS = 1e-15, 1e15  # norms of columns and residuals whose products are within the range of float32
 ValueAndBound = tuple[Floats, Floats]  # an estimate and a bound on its error
-
-
-@dataclass(frozen=True)
-class EncodeTransform:
-    """Makes the panels of a tile, with a second byte if `fine`: a pure function, and a small value itself."""
-
-    fine: bool = False
-    large_arrays: ClassVar[tuple[str, ...]] = ("codes", "second_byte")  # one byte an entry each
-
-    @property
-    def label(self) -> str:
-        """The name of a folder of such panels."""
-        return "panels-fine" if self.fine else "panels"
-
-    def kind(self) -> type:
-        """The class of what is made."""
-        from skpursuit.data.codes.coded_tile import CodedTile
-
-        return CodedTile
-
-    def __call__(self, tile: DenseTile) -> CodedTile:
-        from skpursuit.data.codes.coded_tile import CodedTile
-
-        return CodedTile.build(tile.X, fine=self.fine)
 
 
 class PathProducts(NamedTuple):
@@ -57,9 +37,9 @@ class PathProducts(NamedTuple):
 
     Attributes
     ----------
-    g : (steps, columns) float32, behind the view
+    g : (steps, columns)
     vector_errors : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= vector_errors[t] . column_factors[j]
-    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j]
+    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j], added in any order
     represented : function of t that gives what `start_path_product` can go on from after step t; X in several
         tiles has nothing to go on from, and starts again
     """
@@ -74,59 +54,63 @@ class TileCodeInfo(NamedTuple):
     """What is asked of the codes of a tile beside products."""
 
     needs_no_rescaling: bool
-    costs: list[tuple[int, int]]  # of a product with one byte, and with both
+    costs: list[Cost]  # of a product with one byte, and with both
     column_factors: Floats
     norm_bounds: Floats
-    errors: Floats
+    block_errors: Floats
 
 
-def facts_of(panels: CodedTile) -> TileCodeInfo:
-    """The facts of the panels of one tile."""
-    costs = [panels.cost(fine) for fine in (False, True)]
+def facts_of(codes: CodedTile) -> TileCodeInfo:
+    """The facts about the codes of a tile."""
+    costs = [codes.cost(fine) for fine in (False, True)]
     return TileCodeInfo(
-        panels.needs_no_rescaling, costs, panels.column_factors, panels.norm_bounds, panels.block_errors
+        codes.needs_no_rescaling, costs, codes.column_factors, codes.norm_bounds, codes.block_errors
     )
 
 
-def followed(panels: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
+def followed(codes: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
-    return panels.start_path_product(R, fine=fine, cut=cut)()[:3]
+    return codes.start_path_product(R, fine=fine, cut=cut)()[:3]
+
+
+def estimated(codes: CodedTile, cols: Indices, u: Floats, fine: bool) -> ValueAndBound:
+    """Estimates at some columns of a tile."""
+    return codes.estimate(u, fine, cols)
 
 
 class CodedMatrix:
-    """The panels of all tiles of X, which the store keeps."""
+    """The codes of all tiles of X, with a second byte if `fine`; the store keeps them."""
 
     def __init__(self, store: TileStore, fine: bool = False) -> None:
-        # No cycle: the store holds this.
-        self.store, self.transform = weakref.proxy(store), EncodeTransform(fine)
+        self.store, self.fine = weakref.proxy(store), fine  # no cycle: the store holds this
         if store.is_one_tile:
-            self.only = next(iter(store.map_tiles(lambda panels: panels, tile_transform=self.transform)))[1]
+            self.only = next(iter(store.map_tiles(lambda codes: codes, fine=fine)))[1]
             verbs = ("decoded", "estimate", "start_path_product")  # those of the tile
             vars(self).update({name: getattr(self.only, name) for name in verbs})
-        facts = [found for _, found in store.map_tiles(facts_of, tile_transform=self.transform)]
+        facts = [found for _, found in store.map_tiles(facts_of, fine=fine)]
         width = len(store.grid[0])
-        grid = [facts[i : i + width] for i in range(0, len(facts), width)]
-        self.terms = len(grid)
+        self._facts = [facts[i : i + width] for i in range(0, len(facts), width)]
+        self.terms = len(self._facts)
         self.needs_no_rescaling = all(fact.needs_no_rescaling for fact in facts)
         self.costs = [total_cost(costs) for costs in zip(*(fact.costs for fact in facts))]
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.column_factors, self.norm_bounds = (
-            np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in grid]) * wider
+            np.hypot.reduce([np.concatenate([getattr(fact, name) for fact in row]) for row in self._facts])
+            * wider
             for name in ("column_factors", "norm_bounds")
         )
-        self._tile_costs = [[fact.costs for fact in row] for row in grid]
-        self._errors = [[fact.errors for fact in row] for row in grid]
 
     @cached_property
     def block_errors(self) -> Floats:
         """(1 or 2, blocks, columns): bounds of the 2-norm of what one byte and both lose in a block."""
-        return np.concatenate([np.concatenate(row, axis=2) for row in self._errors], axis=1)
+        rows = [np.concatenate([fact.block_errors for fact in row], axis=2) for row in self._facts]
+        return np.concatenate(rows, axis=1)
 
     def decoded(self, cols: Indices, fine: bool = False) -> Floats:
         """Columns as one byte has them, or both, the rows of a float32 array."""
         out = np.empty((len(cols), self.store.shape[0]), np.float32)
         args = lambda at, places: (fine,)  # noqa: E731
-        for place, places, part in self.store.map_column_tiles("decoded", cols, args, self.transform):
+        for place, places, part in self.store.map_column_tiles("decoded", cols, args, self.fine):
             out[places, place.rows] = part
         return out
 
@@ -135,14 +119,14 @@ class CodedMatrix:
         cols, u = np.arange(self.store.shape[1]) if cols is None else cols, np.ascontiguousarray(u)
         g, bound, size = np.zeros((3, len(cols), *u.shape[1:]))
         args = lambda at, places: (u[at.rows], fine)  # noqa: E731
-        for _, places, (part, error) in self.store.map_column_tiles(estimated, cols, args, self.transform):
+        for _, places, (part, error) in self.store.map_column_tiles(estimated, cols, args, self.fine):
             g[places] += part
             bound[places] += error
             size[places] += np.abs(part)
         bound = (bound + self.terms * EPS * size) * (1.0 + 2 * self.terms * EPS)
         return np.where(np.isfinite(bound), g, 0.0), bound
 
-    def cost_at(self, cols: Indices, fine: bool) -> tuple[int, int]:
+    def cost_at(self, cols: Indices, fine: bool) -> Cost:
         """What `estimate` reads at these columns: their panels."""
         from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS
 
@@ -150,20 +134,20 @@ class CodedMatrix:
         for j, _, local in self.store.split(cols, edges):
             width = int(edges[j + 1] - edges[j])
             read = np.minimum(PANEL_COLUMNS, width - PANEL_COLUMNS * np.unique(local // PANEL_COLUMNS)).sum()
-            costs += [tuple(part * int(read) // width for part in row[j][fine]) for row in self._tile_costs]
+            costs += [[part * int(read) // width for part in row[j].costs[fine]] for row in self._facts]
         return total_cost(costs)
 
     def start_path_product(
         self, R: Floats, before: PathState | None, dtype: DTypeLike, fine: bool = False
-    ) -> Callable[[], tuple[Floats, Floats, Floats, Callable[[int], PathState | None]]]:
+    ) -> Callable[[], PathProducts]:
         """Products of the decoded columns with the rows of R; see `CodedTile.start_path_product`."""
         cuts: list[list[Cut]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
         args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
 
-        def finish() -> tuple[Floats, Floats, Floats, Callable[[int], None]]:
+        def finish() -> PathProducts:
             g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))
             norms: list[Floats] = []
-            for place, (part, loss, of_rows) in self.store.map_tiles(followed, args, self.transform):
+            for place, (part, loss, of_rows) in self.store.map_tiles(followed, args, self.fine):
                 g[:, place.cols] += part
                 # Unlike processors may lose unlike amounts.
                 np.maximum(losses[place.i], loss, out=losses[place.i])
@@ -172,17 +156,147 @@ class CodedMatrix:
             unit = 2 * self.terms * EPS
             rounding = unit * np.stack([residual_norms(R.T), np.abs(R).sum(axis=1)], axis=1)
             loss = np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding
-            return g, loss, np.hstack(norms), lambda t: None
+            return PathProducts(g, loss, np.hstack(norms), lambda t: None)
 
         return finish
 
 
-def estimated(panels: CodedTile, cols: Indices, u: Floats, fine: bool) -> ValueAndBound:
-    """Estimates at some columns of a tile."""
-    return panels.estimate(u, fine, cols)
-
-
-def total_cost(costs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def total_cost(costs: Iterable[Iterable[int]]) -> Cost:
     """Entries and bytes of several reads."""
-    entries, nbytes = np.sum([*costs, (0, 0)], axis=0).tolist()
+    entries, nbytes = (sum(parts) for parts in zip((0, 0), *costs))
     return entries, nbytes
+
+
+class ViewCodes:
+    """The codes of X behind the view of a design."""
+
+    def __init__(self, design: Design, second_byte: bool) -> None:
+        self.design, self.view = design, design.view
+        self.panels = kept_panels(design.store, design.reads, second_byte)
+
+    def estimate(self, r: Floats, cols: Indices | None = None, second_byte: bool = False) -> ValueAndBound:
+        """(g, bound) with |g - V^T r| <= bound, or at `cols`, from one byte an entry or both.
+
+        Residuals in the columns of r share a pass over the codes.
+        """
+        real = None if cols is None else self.design._without_constant(np.asarray(cols))
+        cost = self.panels.costs[second_byte] if real is None else self.panels.cost_at(real, second_byte)
+        self.design.reads.add(*cost)
+        return self._corrected(r, real, cols, self.panels.estimate(self._down(r), second_byte, real))
+
+    def _down(self, r: Floats) -> Floats:
+        if self.view.is_identity:
+            return r
+        return self.view.scatter_rows(self.view.scale_rows(r), self.design.store.shape[0])
+
+    def _corrected(
+        self, r: Floats, real: Indices | None, cols: Indices | None, known: ValueAndBound
+    ) -> ValueAndBound:
+        """Estimates of the view from those of X, with those of the constant column in its places."""
+        view, design = self.view, self.design
+        if not view.has_raw_entries:
+            where = slice(None) if real is None else real
+            known = view.correct_estimate(view.scale_rows(r), *known, self.panels.norm_bounds, where)
+        if design.constant is None:
+            return known
+        totals = column_sums(r), constant_bound(r)
+        g, bound = (design._join_constant(part, last, cols) for part, last in zip(known, totals))
+        return g, bound
+
+    # -- products of decoded columns, which can be added up -------------------------------------------------
+
+    @property
+    def supports_path_products(self) -> bool:
+        """Whether decoded columns can be multiplied, and products be float32: columns of ordinary size."""
+        if self.view.constant or not self.panels.needs_no_rescaling:
+            return False
+        sizes = self.norm_bounds
+        return bool(((sizes == 0.0) | ((sizes > F32_SAFE_NORMS[0]) & (sizes < F32_SAFE_NORMS[1]))).all())
+
+    def start_path_product(
+        self, R: Floats, before: PathState | None = None, second_byte: bool = False
+    ) -> Callable[[], PathProducts]:
+        """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
+
+        `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
+        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `second_byte` decodes
+        by both bytes.
+        """
+        self.design.reads.add(*self.panels.costs[second_byte])
+        view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
+        dtype = np.float32 if view.has_raw_entries else np.float64
+        end = self.panels.start_path_product(rows, before, dtype, second_byte)
+
+        def finish() -> PathProducts:
+            g, loss, norms, represented = end()
+            size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
+            one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
+            if not view.has_raw_entries:
+                rounding = self._unit * np.hstack([one, size])
+                g, loss = view.correct_product(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
+            loss += 2.0**-23 * one
+            g = g.astype(np.float32, copy=False)
+            return PathProducts(g, loss, norms * (1.0 + self._unit), represented)
+
+        return finish
+
+    def decoded(self, cols: Indices, second_byte: bool = False) -> Floats:
+        """Columns of the view as one byte has them, or both: rows of a float32 array, without bounds."""
+        entries, nbytes = self.panels.costs[second_byte]
+        share = len(cols) / max(1, self.design.store.shape[1])
+        self.design.reads.add(int(entries * share), int(nbytes * share))
+        return self.view.columns(self.panels.decoded(cols, second_byte), cols)
+
+    @property
+    def has_second_byte(self) -> bool:
+        """Whether panels have a second byte."""
+        return self.panels.fine
+
+    def block_errors(self, second_byte: bool) -> Floats:
+        """(blocks, columns), for `PathProducts.norms`. Blocks are those of X, 512 rows or fewer."""
+        return self.view.bound_per_scale(self.panels.block_errors[int(second_byte)].T).T
+
+    @property
+    def _unit(self) -> float:
+        return 4 * (self.design.shape[0] + 8) * EPS
+
+    @property
+    def column_factors(self) -> Floats:
+        """(columns, p): those of the codes, the centres and the column sizes, all per scale."""
+        view, coded = self.view, self.panels
+        if view.has_raw_entries:
+            return coded.column_factors
+        centre = np.zeros(len(coded.norm_bounds)) if view.centre is None else np.abs(view.centre)
+        raw = np.column_stack([coded.column_factors, centre, coded.norm_bounds])
+        return raw if view.scale is None else raw / np.abs(view.scale)[:, None]
+
+    @cached_property
+    def norm_bounds(self) -> Floats:
+        """Upper bounds of the column norms, before centring too."""
+        return self.view.norm_bounds(self.panels.norm_bounds, self.design.shape[0])
+
+
+def kept_panels(store: TileStore, reads: ReadCounter, second_byte: bool) -> CodedMatrix:
+    """The codes of X that the store keeps, made if they are not there or lack a second byte."""
+    held = store.caches.codes
+    if held is None or held.fine < second_byte:
+        reads.add_prepared(*store.cost())
+        store.drop_codes()
+        held = store.caches.codes = CodedMatrix(store, second_byte)
+    if not store.caches.finite:  # codes refuse what is not finite, and know the sizes of columns
+        store.check_columns(held.norm_bounds)
+    return held
+
+
+def survey_with_codes(
+    store: TileStore, reads: ReadCounter, second_byte: bool, weights: Floats | None
+) -> None:
+    """Make codes of X on disk and survey it from the same reading, where there are no codes yet."""
+    if not store.on_disk or store.caches.codes is not None:
+        return
+    store.surveying = store.begin_survey(weights)
+    try:
+        kept_panels(store, reads, second_byte)
+        store.end_survey(store.surveying)
+    finally:
+        store.surveying = None

@@ -26,20 +26,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from skpursuit.data.codes.coded_matrix import PathProducts
 from skpursuit.data.codes.encoder import CodeEncoder
-from skpursuit.data.codes.quantized_vectors import (
-    SLACK_UNIT,
-    SQRT_BLOCK_ROWS,
-    normalize_residual,
-    undo_normalization,
-)
 from skpursuit.kernels import code_products as kernel
 from skpursuit.kernels.code_encode import BLOCK_ROWS
 from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, SECOND_BYTE_SCALE
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND
+from skpursuit.numerics.error_bounds import guard_underflow
+from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND, NonFiniteError
 from skpursuit.numerics.threads import start_parallel_for
 
+SLACK_UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
+SQRT_BLOCK_ROWS = BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
 SLAB = 4 * PANEL_COLUMNS  # ranges of columns given to a thread start at multiples of this
 Cut: TypeAlias = "tuple[float, QuantizedVectors]"  # a power of two, and what was divided by it
 
@@ -74,24 +72,6 @@ class PathState(NamedTuple):
     u: Floats
     g: Floats
     lost: float
-
-
-class TilePathProducts(NamedTuple):
-    """Products of the decoded columns of a tile with consecutive vectors.
-
-    Attributes
-    ----------
-    g : (vectors, columns)
-    vector_errors : (vectors, 2), to be multiplied by `CodedTile.column_factors`
-    norms : (vectors, blocks), norms of the vectors in blocks of rows; their products with
-        `CodedTile.block_errors`, added up in any order, bound what the codes lose
-    represented : function of t that gives what to go on from after vector t
-    """
-
-    g: Floats
-    vector_errors: Floats
-    norms: Floats
-    represented: Callable[[int], PathState]
 
 
 @dataclass(frozen=True)
@@ -251,12 +231,12 @@ class CodedTile:
         dtype: DTypeLike = np.float64,
         fine: bool = False,
         cut: list[Cut] | None = None,
-    ) -> Callable[[], TilePathProducts]:
+    ) -> Callable[[], PathProducts]:
         """Begin with products of the decoded columns with consecutive vectors, the rows of R.
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
-        Vectors and columns are of ordinary size (`view_codes.F32_SAFE_NORMS`). Columns are decoded by both
+        Vectors and columns are of ordinary size (`coded_matrix.F32_SAFE_NORMS`). Columns are decoded by both
         bytes where `fine` is asked for, as it then was for `before`. Tiles of the same rows share what is in
         `cut`.
         """
@@ -273,7 +253,7 @@ class CodedTile:
         power, cuts = cut[0]
         end = self._start_kernels(cuts, fine)
 
-        def finish() -> TilePathProducts:
+        def finish() -> PathProducts:
             products, centre = end()[:, :d], self.centre[:, :d]
             rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
             loss = self._loss(cuts, rounding)[first:] * power
@@ -291,7 +271,7 @@ class CodedTile:
                 return PathState(u, codes, float(rounding[steps - 1] * power))
 
             norms = self._norms(cuts)[first:] * (power * (1.0 + self._slack))
-            return TilePathProducts(g, loss, norms, represented)
+            return PathProducts(g, loss, norms, represented)
 
         return finish
 
@@ -385,3 +365,35 @@ class CodedTile:
         """The bytes of some columns, the rows of an array."""
         quads = codes.view(np.uint32)[cols // PANEL_COLUMNS, :, cols % PANEL_COLUMNS, 0]
         return quads.view(np.uint8)[:, : self.shape[0]]
+
+
+def undo_normalization(
+    g: Floats,
+    bound: NDArray[np.float64],
+    of_rows: NDArray[np.intc],
+    of_columns: NDArray[np.intc],
+    blocks: int,
+) -> tuple[Floats, NDArray[np.float64]]:
+    """Estimates and bounds times two to these powers; bounds wider by the rounding of their own sums."""
+    wider = 1.0 + (blocks + 16) * SLACK_UNIT
+    power = of_rows[:, None] + (of_columns if of_columns.any() else 0)
+    if np.abs(power).max(initial=0) < 400:
+        factor = np.ldexp(1.0, power)
+        return g * factor, guard_underflow(bound * (factor * wider), bound)
+    g, above = np.ldexp(g, power), guard_underflow(np.ldexp(bound * wider, power), bound)
+    return g, np.where(np.isfinite(g), above, np.inf)
+
+
+def normalize_residual(r: Floats, n: int) -> tuple[NDArray[np.float64], NDArray[np.intc]]:
+    """The targets of r as rows, each divided by two to a power so that it is below one."""
+    r = np.asarray(r, np.float64)
+    if r.shape[0] != n:
+        raise ValueError(f"residual has {r.shape[0]} rows, the codes {n}")
+    columns = np.atleast_2d(r.T)
+    top = np.abs(columns).max(axis=1, initial=0.0)
+    if not np.isfinite(top).all():
+        raise NonFiniteError("residual is not finite")
+    exponent = np.frexp(top)[1]
+    if np.abs(exponent).max(initial=0) < 1000:
+        return columns * np.ldexp(1.0, -exponent)[:, None], exponent
+    return np.ldexp(columns, -exponent[:, None]), exponent  # the power itself would leave the float range

@@ -27,15 +27,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skpursuit._atomic_files import FileError, beside
-from skpursuit.data.codes.coded_matrix import EncodeTransform
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import CountedFile, FileReads
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
 
-CODES_FORMAT = 4
+CODES_FORMAT = 5
 HEADER = "header.json"
+PLANES = "codes", "second_byte"  # the large arrays, one byte an entry each; they stay in memory in this order
 
 
 @dataclass
@@ -119,10 +119,8 @@ class CodeStorage:
 
     Parameters
     ----------
-    tile_transform : EncodeTransform
-        What makes them; `large_arrays` names those that should stay in memory first.
     header : dict
-        What tells that codes in a folder are these: the identity of the source, for one.
+        What tells that codes in a folder are these: the identity of the source, and whether they are `fine`.
     folder : Path, optional
         Where they are to be found later; None: a temporary folder, if one is needed at all.
     options : DesignOptions
@@ -131,15 +129,14 @@ class CodeStorage:
 
     def __init__(
         self,
-        tile_transform: EncodeTransform,
         header: dict[str, object],
         folder: Path | None,
         options: DesignOptions,
         reads: FileReads,
     ) -> None:
-        self.tile_transform, self.options = tile_transform, options
+        self.options = options
         self.header = {"format": CODES_FORMAT, **header}
-        self.final_dir = None if folder is None else folder / tile_transform.label
+        self.final_dir = None if folder is None else folder / ("panels-fine" if header["fine"] else "panels")
         self.folder = Folder(self.final_dir or Path(), reads)
         self.coded_tiles: dict[int, CodedTile] = {}
         self.granted = 0
@@ -164,6 +161,8 @@ class CodeStorage:
             return
         if zlib.crc32(json.dumps(pieces).encode()) != checksum:
             raise corrupt_codes_error(str(self.final_dir / HEADER), "its checksum does not match")
+        from skpursuit.data.codes.coded_tile import CodedTile
+
         tiles, totals = [], Counter[str]()
         for number, piece in enumerate(pieces):
             place, listed = (self.folder, f"{number}.codes"), piece["arrays"].items()
@@ -174,7 +173,7 @@ class CodeStorage:
         for number, (piece, stored) in enumerate(zip(pieces, tiles)):
             values = {n: tuple(v) if isinstance(v, list) else v for n, v in piece["values"].items()}
             values |= {name: stored.pop(name).read() for name in self.in_memory & stored.keys()}
-            self.coded_tiles[number] = with_lazy_arrays(self.tile_transform.kind(), values, stored)
+            self.coded_tiles[number] = with_lazy_arrays(CodedTile, values, stored)
 
     def put(self, number: int, made: CodedTile, share: float) -> None:
         """Keep what was made of a tile, which is this share of X."""
@@ -201,7 +200,7 @@ class CodeStorage:
 
     def _plan(self, totals: Mapping[str, int]) -> None:
         """Decide which arrays of all tiles stay in memory: small ones, and large ones as long as they fit."""
-        planes = [name for name in self.tile_transform.large_arrays if name in totals]
+        planes = [name for name in PLANES if name in totals]
         for name in ("", *planes):
             names = {name} if name else totals.keys() - set(planes)
             total = sum(totals[name] for name in names)

@@ -14,23 +14,24 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skpursuit.data.caches import Caches, ColumnCache
-from skpursuit.data.codes.coded_matrix import EncodeTransform
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
 from skpursuit.data.disk.tile_readers import Stamp, TileReader, check_file_unchanged, stamp_of
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Verb, call
-from skpursuit.data.tile import Digest
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import wait_interruptibly
 from skpursuit.numerics.tuning import FILE_BYTE
 from skpursuit.progress import current_monitor
+
+if TYPE_CHECKING:
+    from skpursuit.data.codes.coded_tile import CodedTile
 
 
 class FileStore(TileStore):
@@ -57,7 +58,7 @@ class FileStore(TileStore):
         super().__init__([[blanks[recipe.shape] for recipe in row] for row in recipes])
         self.names, self.file_reads = names, (options.reads, FileReads())
         self.codes_folder = None if codes is None or codes == "auto" else Path(codes)
-        self._spills: dict[EncodeTransform, CodeStorage] = {}
+        self._stored: CodeStorage | None = None
         self._buffers: list[np.ndarray] = []
         (n, d), first = self.shape, self.recipes[0]
         whole = sum(recipe.file_bytes for recipe in self.recipes)
@@ -84,33 +85,31 @@ class FileStore(TileStore):
     # -- passes over the files --------------------------------------------------------------------------
 
     def map_tiles(
-        self, fn: Verb, args: Arguments = lambda at: (), tile_transform: EncodeTransform | None = None
+        self, fn: Verb, args: Arguments = lambda at: (), fine: bool | None = None
     ) -> Iterator[tuple[TilePosition, Any]]:
         todo = [(place, given) for place in self.places if (given := args(place)) is not None]
-        if tile_transform is None:
+        if fine is None:
             for (place, given), tile in zip(todo, self._loaded([place for place, _ in todo])):
                 yield place, call(fn, tile, given)
             return
-        spill = self._spills.get(tile_transform)
-        if spill is None:
-            identity = {"identity": self.data_fingerprint, "tiles": len(self.places)}
-            header = {**identity, "keep": repr(tile_transform)}
-            spill = CodeStorage(tile_transform, header, self.codes_folder, self.options, self.file_reads[1])
-            spill.load_existing()
-            self._spills[tile_transform] = spill
-        if not spill.coded_tiles:
-            for place, made in self._made(spill):
+        if self._stored is None:
+            header = {"identity": self.codes_identity, "tiles": len(self.places), "fine": fine}
+            self._stored = CodeStorage(header, self.codes_folder, self.options, self.file_reads[1])
+            self._stored.load_existing()
+        stored = self._stored
+        if not stored.coded_tiles:
+            for place, made in self._made(stored, fine):
                 if (given := args(place)) is not None:
                     yield place, call(fn, made, given)
             return
         for place, given in todo:
-            kept = spill.coded_tiles[place.number]
+            kept = stored.coded_tiles[place.number]
             yield place, call(fn, kept, given)
             if isinstance(kept, LazyArrays):
                 kept.release()
 
-    def _made(self, spill: CodeStorage) -> Iterator[tuple[TilePosition, Any]]:
-        """What is made of the tiles, while they are loaded; it is kept when the caller has used it.
+    def _made(self, stored: CodeStorage, fine: bool) -> Iterator[tuple[TilePosition, CodedTile]]:
+        """The codes of the tiles, made while these are loaded; they are kept when the caller has used them.
 
         What goes to disk is written by another thread, while the next tile is worked on.
         """
@@ -118,27 +117,29 @@ class FileStore(TileStore):
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="skpursuit-writer") as writer:
                 for place, tile in zip(self.places, self._loaded(self.places)):
-                    made = spill.tile_transform(tile)
+                    made = tile.encode(fine)
                     if self.surveying is not None:
                         self.surveying.add(place, tile.survey(*self.surveying.arguments(place)))
                     yield place, made
                     for last in kept:
                         wait_interruptibly(last)
                     share = tile.shape[0] * tile.shape[1] / (self.shape[0] * self.shape[1])
-                    kept = [writer.submit(spill.put, place.number, made, share)]
+                    kept = [writer.submit(stored.put, place.number, made, share)]
                 wait_interruptibly(kept[0])
-            spill.commit()
+            stored.commit()
         except BaseException:  # an error, an interrupt or a caller that has enough: nothing is left behind
-            self.drop_transformed(spill.tile_transform)
+            self.drop_codes()
             raise
 
-    def drop_transformed(self, tile_transform: EncodeTransform) -> None:
-        if tile_transform in self._spills:
-            self._spills.pop(tile_transform).discard()
+    def drop_codes(self) -> None:
+        super().drop_codes()
+        if self._stored is not None:
+            self._stored.discard()
+        self._stored = None
 
     def store_codes_beside(self, path: str | os.PathLike[str]) -> None:
         """Have the codes found again by a run that goes on from this checkpoint."""
-        if self.options.codes == "auto" and not self._spills:
+        if self.options.codes == "auto" and self._stored is None:
             self.codes_folder = Path(f"{path}.codes")
 
     def _loaded(self, places: list[TilePosition]) -> Iterator[DenseTile]:
@@ -213,19 +214,17 @@ class FileStore(TileStore):
         for path, stamp in self.files().items():
             check_file_unchanged(path, stamp, stamp_of(path))
 
-    def update_digest(self, digest: Digest, reads: ReadCounter) -> None:
-        """Feed names, sizes and times of the files, and what was said of columns, to a digest.
+    def fingerprint(self, reads: ReadCounter) -> bytes:
+        """Names, sizes and times of the files, and what was said of columns.
 
         The limit and the tiles that follow from it are left out: a run may go on with another one.
         """
-        for path, stamp in self.files().items():
-            digest.update(repr((os.path.basename(path), stamp.size, stamp.mtime_ns)).encode())
-        digest.update(repr((self.options.columns, self.options.exclude, self.options.axis)).encode())
+        files = [(os.path.basename(path), stamp.size, stamp.mtime_ns) for path, stamp in self.files().items()]
+        return repr((files, self.options.columns, self.options.exclude, self.options.axis)).encode()
 
     @property
-    def data_fingerprint(self) -> str:
-        """Hex digest of the files and the edges of tiles, for codes."""
-        digest = hashlib.sha256(repr([stamp.inode for stamp in self.files().values()]).encode())
-        self.update_digest(digest, ReadCounter())
-        digest.update(self.row_edges.tobytes() + self.col_edges.tobytes())
-        return digest.hexdigest()
+    def codes_identity(self) -> str:
+        """Hex digest of the files and the edges of tiles."""
+        inodes = repr([stamp.inode for stamp in self.files().values()]).encode()
+        edges = self.row_edges.tobytes() + self.col_edges.tobytes()
+        return hashlib.sha256(self.fingerprint(ReadCounter()) + inodes + edges).hexdigest()
