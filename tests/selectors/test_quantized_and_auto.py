@@ -22,7 +22,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from skpursuit.data import memory_budget as memory
+from skpursuit.data import options as memory
 from skpursuit.selectors import auto
 
 from ..support.asking import GroupNorm, Question, Signed, ask, picked, predicted

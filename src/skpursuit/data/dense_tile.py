@@ -3,20 +3,22 @@
 Products go through BLAS in pieces that X alone fixes, which threads share: neither the number of threads nor
 what else runs plays a part in the bits. Columns of a C-ordered X are gathered in blocks that stay in the
 cache, rows of an F-ordered one are read from a transposed copy.
+
+As a source this module takes whatever NumPy makes an array of, arrays mapped from a file among it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.data.change_detection import Sample, of_array
 from skpursuit.data.survey import Blocks, block_means, block_sums
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.tile import Cost, Sample, Tile, scattered_indices
 from skpursuit.kernels import imported_module
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import BLOCK_ROWS, block_sums_of_squares, cast_residual
 from skpursuit.numerics.threads import run_tasks
@@ -30,6 +32,7 @@ from skpursuit.numerics.tuning import (
     SMALL_BLOCK,
     SMALL_PRODUCT,
 )
+from skpursuit.parameters import as_array
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
@@ -243,9 +246,65 @@ class DenseTile(Tile):
         return found
 
     def samples(self) -> list[Sample]:
-        return [of_array(X) for X in self.source_arrays]
+        found: list[Sample] = []
+        for X in self.source_arrays:
+            n, d = X.shape
+            rows = np.append(np.arange(n), scattered_indices(d, n))
+            found.append((X, (rows, np.append(scattered_indices(n, d), np.arange(d)))))
+        return found
 
 
 def is_by_columns(X: Floats) -> bool:
     """Whether the entries of a column lie next to each other."""
     return X.strides[0] == X.itemsize and len(X) > 1
+
+
+def accepts(X: object) -> bool:
+    """Whatever no other source takes."""
+    return True
+
+
+def make_tiles(X: object) -> list[list[Tile]]:
+    """One tile: the array as it is, or converted to floats once."""
+    return [[DenseTile(checked_array(X))]]
+
+
+def checked_array(X: object) -> Floats:
+    """X as a two-dimensional array of float32 or float64."""
+    if isinstance(X, np.memmap) and X.filename is not None:
+        check_mapped_file(X)
+    X = as_array("X", X)
+    wanted = float_dtype(X.dtype)
+    check_shape(X.shape)
+    return X.astype(wanted, copy=False)
+
+
+def check_mapped_file(X: np.memmap) -> None:
+    """A memory-mapped file that has been cut short would kill the process on first touch."""
+    base = X
+    while isinstance(base.base, np.memmap):
+        base = base.base
+    needed = base.offset + base.nbytes
+    if os.path.exists(str(X.filename)) and os.path.getsize(str(X.filename)) < needed:
+        raise ValueError(f"X is mapped from {X.filename}, which has less than {needed} bytes; write it again")
+
+
+def check_shape(shape: tuple[int, ...]) -> None:
+    """Refuse what is not two-dimensional, and what is empty."""
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be two-dimensional, got {len(shape)} dimension(s); use X.reshape(-1, 1) for one column"
+        )
+    if min(shape) < 1:
+        raise ValueError(f"X is empty: shape {tuple(shape)}; it needs at least one row and one column")
+
+
+def float_dtype(dtype: np.dtype) -> FloatType:
+    """The dtype X is kept in: float32 and float64 as they are, other real numbers as float64."""
+    if dtype.kind == "c":
+        raise TypeError("X is complex; complex data is not supported")
+    if dtype.kind not in "fiub":
+        raise TypeError(f"X has dtype {dtype}; it needs numbers: encode text or object columns first")
+    if dtype.kind == "f" and dtype.itemsize in (4, 8):
+        return dtype.newbyteorder("=")
+    return np.dtype(np.float32) if dtype == np.float16 else np.dtype(np.float64)

@@ -1,4 +1,4 @@
-"""X known only through products: scipy.sparse.linalg.LinearOperator. Selection is exact.
+"""X known only through products: scipy.sparse.linalg.LinearOperator, or anything like it. Selection is exact.
 
 An operator adds up in an order of its own, which may differ from one column to the next. Equal columns are
 therefore told apart by the rounding of a product with all of them, and ties would go to any of them. So its
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skpursuit.data.dense_tile import check_shape, float_dtype
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS, NonFiniteError
@@ -25,6 +26,24 @@ MOST_FETCHED = 256  # columns that are fetched to settle one answer
 PROBES = 2  # products with random vectors that tell the sizes of columns
 NORM_SAFETY = 8.0  # times the larger of those: rarely below the norm of a column, and never far below
 PROBE_SCALE = 2.0**-40  # size of the random vectors, so that products with the largest columns are finite
+
+
+def accepts(X: object) -> bool:
+    """Whether X gives products."""
+    return hasattr(X, "matvec")
+
+
+def make_tiles(X: object) -> list[list[Tile]]:
+    """One tile, which cannot be cut."""
+    from scipy.sparse.linalg import aslinearoperator
+
+    if not hasattr(X, "rmatvec"):
+        raise TypeError("X, a linear operator, has no rmatvec, the product with X^T; give it one")
+    dtype = getattr(X, "dtype", None)
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        float_dtype(np.dtype(dtype))
+    check_shape(getattr(X, "shape", ()))
+    return [[OperatorTile(aslinearoperator(X))]]
 
 
 class OperatorTile(Tile):

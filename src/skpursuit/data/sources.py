@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from skpursuit.data import array_source, operator_source, sparse_source, stacked_source
+from skpursuit.data import dense_tile, operator_tile, sparse_tile, stacked_source
 from skpursuit.data.cluster import dask_source
 from skpursuit.data.design import Design
 from skpursuit.data.disk import npy_source as file_source
@@ -39,7 +39,7 @@ class OutOfCoreSource(Protocol):
     def make_store(self, X: Any, options: DesignOptions, /) -> TileStore: ...
 
 
-IN_MEMORY_SOURCES: list[InMemorySource] = [sparse_source, operator_source, stacked_source, array_source]
+IN_MEMORY_SOURCES: list[InMemorySource] = [sparse_tile, operator_tile, stacked_source, dense_tile]
 OUT_OF_CORE_SOURCES: list[OutOfCoreSource] = [dask_source, parquet_source, file_source]
 # Which X have named columns, and what reads one of these in its own type.
 NAMED_COLUMN_READERS: list[tuple[Callable[[object], bool], Callable[..., np.ndarray]]] = [
@@ -149,7 +149,7 @@ def make_design(X: object, check: bool = True, options: DesignOptions | None = N
             raise ValueError("columns and exclude are for X on disk; of an array give X[:, columns]")
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
-        source = array_source if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
+        source = dense_tile if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
         design = Design(TileStore(source.make_tiles(X)))
     if check:
         check_finite(design)

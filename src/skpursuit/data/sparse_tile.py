@@ -3,20 +3,78 @@
 The product with a sparse X costs its stored entries, adds them in stored order, and so gives equal columns
 equal bits: in float64 it is its own fixed-order product, and there is nothing for codes to save. Verbs that
 need the other layout (rows of CSC, columns of CSR) make it once with `ensure_layout`.
+
+The fields of a SciPy matrix can be assigned, and its conversions trust them: a COO matrix with one row number
+out of range writes to memory that is not its own. So SciPy's own checks run first, on a matrix that shares
+the caller's arrays but is not the caller's. CSR and CSC are kept as they are, other formats become CSR.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from copy import copy
+from typing import TypeAlias
 
-from skpursuit.data.change_detection import Sample, of_sparse
-from skpursuit.data.dense_tile import MEAN_UNIT
+import numpy as np
+from scipy import sparse
+
+from skpursuit.data.dense_tile import MEAN_UNIT, check_shape, float_dtype
 from skpursuit.data.survey import Blocks
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.tile import Cost, Sample, Tile, scattered_indices
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.sums import cast_residual
 
 LAYOUT_FORMATS = {"rows": "csr", "entries": "csr", "columns": "csc"}
+SciPyMatrix: TypeAlias = "sparse.sparray | sparse.spmatrix"
+
+
+def accepts(X: object) -> bool:
+    """Whether X is a sparse array or matrix of SciPy."""
+    return hasattr(X, "format") and hasattr(X, "tocsr")
+
+
+def make_tiles(X: SciPyMatrix) -> list[list[Tile]]:
+    """One tile: X as a CSR or CSC array of floats, with valid indices in order and none twice."""
+    check_shape(X.shape)
+    dtype = getattr(X, "dtype", None)  # which a format may have from values that it lacks
+    wanted = None if dtype is None else float_dtype(dtype)
+    matrix = validated_compressed(X)
+    matrix.data = matrix.data.astype(wanted or float_dtype(matrix.dtype), copy=False)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return [[SparseTile(matrix)]]
+
+
+def validated_compressed(X: SciPyMatrix) -> Compressed:
+    """A CSR or CSC array with valid indices; ValueError where X has others."""
+    try:
+        matrix = copy(X) if X.format in ("csr", "csc") else rebuilt(X)
+        check_integers(matrix.indices, matrix.indptr)
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():
+            raise ValueError("indptr must not decrease")
+        matrix.check_format(full_check=True)
+        return (sparse.csr_array if matrix.format == "csr" else sparse.csc_array)(matrix)
+    except (ValueError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        told = f"X is a corrupt {X.format} matrix: {error}"
+        raise ValueError(f"{told}; rebuild it from valid indices") from None
+
+
+def rebuilt(X: SciPyMatrix) -> sparse.csr_array:
+    """A matrix of another format as CSR, through the constructors that check its fields."""
+    if X.format == "lil":
+        if [len(row) for row in X.rows] != [len(row) for row in X.data]:
+            raise ValueError("its rows do not have as many values as column numbers")
+        return X.tocsr()
+    coo = sparse.dia_array((X.data, X.offsets), shape=X.shape).tocoo() if X.format == "dia" else X.tocoo()
+    check_integers(coo.row, coo.col)
+    data = coo.data.astype(coo.dtype.newbyteorder("="), copy=False)
+    return sparse.coo_array((data, (coo.row, coo.col)), shape=X.shape).tocsr()
+
+
+def check_integers(*numbers: Indices) -> None:
+    """Refuse row and column numbers that are no integers."""
+    if wrong := [values.dtype for values in numbers if values.dtype.kind not in "iu"]:
+        raise ValueError(f"its row or column numbers have dtype {wrong[0]}")
 
 
 class SparseTile(Tile):
@@ -133,4 +191,10 @@ class SparseTile(Tile):
         return found
 
     def samples(self) -> list[Sample]:
-        return of_sparse(self.matrix)
+        """One stored entry of every line and of every index, and where lines end."""
+        matrix, counts, last = self.matrix, np.diff(self.matrix.indptr), np.full(max(self.shape), -1)
+        last[matrix.indices] = np.arange(len(matrix.indices))
+        filled = np.flatnonzero(counts)
+        some = matrix.indptr[filled] + scattered_indices(len(filled), 2**31) % counts[filled]
+        at = np.append(some, last[last >= 0])
+        return [(matrix.data, at), (matrix.indices, at), (matrix.indptr, slice(None))]

@@ -13,9 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from skpursuit.data import operator_source, sparse_source
-from skpursuit.data.array_source import checked_array
-from skpursuit.data.dense_tile import DenseTile, is_by_columns
+from skpursuit.data import operator_tile, sparse_tile
+from skpursuit.data.dense_tile import DenseTile, checked_array, is_by_columns
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -52,7 +51,7 @@ def as_list(row: object) -> Sequence[object]:
 
 def checked_part(part: object, i: int, j: int) -> Floats:
     """An array of a list, or an error that tells which it is."""
-    if sparse_source.accepts(part) or operator_source.accepts(part):
+    if sparse_tile.accepts(part) or operator_tile.accepts(part):
         raise TypeError(
             f"array {j} of part {i} of a list of arrays is a {type(part).__name__}; lists take dense arrays "
             "alone: join sparse ones by scipy.sparse.block_array"

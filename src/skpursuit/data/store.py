@@ -24,12 +24,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from skpursuit.data.caches import Caches
-from skpursuit.data.change_detection import Sample
-from skpursuit.data.memory_budget import UNLIMITED
-from skpursuit.data.options import DesignOptions
+from skpursuit.data.options import UNLIMITED, DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.survey import OPERATOR_BATCH, Survey, SurveyBuilder, operator_survey
-from skpursuit.data.tile import Cost, Tile
+from skpursuit.data.tile import Cost, Sample, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
@@ -104,7 +102,7 @@ class TileStore:
         self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[object, DesignOptions] | None = None  # X and its options, if not in memory
         self.caches = self.new_caches()
-        self.samples: list[tuple[Sample, np.ndarray]] = []  # see `change_detection.py`
+        self.samples: list[tuple[Sample, np.ndarray]] = []  # and what was there
         self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
         self._codes: dict[int, CodedTile] = {}  # by number of the tile
         if self.is_one_tile:  # whose verbs are those of the store
@@ -479,7 +477,7 @@ class TileStore:
             self.samples = [((array, at), np.array(array[at])) for array, at in found]
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if X was changed in place, as far as `change_detection.py` notices."""
+        """Raise ValueError if X was changed in place, as far as `tile.py` says that it is noticed."""
         if not all(np.array_equal(array[at], was, equal_nan=True) for (array, at), was in self.samples):
             raise ValueError(
                 "X was changed in place after its design was made; make a new design of it: as_design(X)"

@@ -5,6 +5,11 @@ multiplies, hands out columns and rows, adds up squares and sums, and can be enc
 nothing but a second memory layout of itself, and knows nothing of centring or weights. What decides
 something is summed over pieces of rows, which the caller adds one after the other, so that X cut between
 pieces of 512 rows gives the same bits as X in one array.
+
+What is kept of X is worthless once the caller writes to X. To compare all entries would cost as much as what
+is kept. So a tile names one entry of every row and one of every column, at positions that the shape fixes,
+which are read again when a design is used again (`TileStore.check_unchanged`). That notices a row, a column
+or a matrix that was written anew; a change of a few single entries, it most likely does not.
 """
 
 from __future__ import annotations
@@ -12,7 +17,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from skpursuit.data.change_detection import Sample
+import numpy as np
+
 from skpursuit.data.survey import Blocks
 from skpursuit.numerics.arrays import Compressed, Floats, FloatType, Indices
 
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
 
 Cost = tuple[int, int]  # entries and bytes
+Sample = tuple[np.ndarray, Indices | slice | tuple[Indices, Indices]]  # an array, and positions in it
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # its multiples, cut to 64 bits, are spread evenly
 
 
 class Tile(ABC):
@@ -89,5 +97,10 @@ class Tile(ABC):
         return 0, 0
 
     def samples(self) -> list[Sample]:
-        """Arrays and positions in them that tell whether the tile was changed (`change_detection.py`)."""
+        """Arrays, and positions in them that tell whether the tile was changed."""
         return []
+
+
+def scattered_indices(count: int, size: int) -> Indices:
+    """`count` numbers below `size`, spread evenly."""
+    return ((np.arange(count, dtype=np.uint64) * GOLDEN >> np.uint64(32)) % np.uint64(size)).astype(np.intp)

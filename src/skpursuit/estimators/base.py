@@ -25,7 +25,7 @@ from skpursuit.data import Design, drop_zero_weight_rows
 from skpursuit.data.cluster import dask_source
 from skpursuit.data.options import column_indices
 from skpursuit.data.sources import is_design, is_out_of_core, make_design, split_target
-from skpursuit.data.sparse_source import validated_compressed
+from skpursuit.data.sparse_tile import validated_compressed
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, fit_linear, standardized_run
 from skpursuit.estimators.parameter_rules import check_parameters, check_values
 from skpursuit.estimators.summary import SummaryMixin

@@ -7,7 +7,7 @@ from math import inf
 from time import process_time
 
 from skpursuit.data.design import Design
-from skpursuit.data.memory_budget import available_memory
+from skpursuit.data.options import available_memory
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.tuning import AUTO_MARGIN, LOAD_KERNELS, WAITING_SHARE
 from skpursuit.selectors.base import BoundSelector, Selector

@@ -19,7 +19,7 @@ from scipy.linalg.blas import daxpy
 
 from skpursuit.data.design import Design
 from skpursuit.data.gram_columns import gram_column
-from skpursuit.data.memory_budget import as_bytes
+from skpursuit.data.options import as_bytes
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate, outer_error_bound

@@ -81,7 +81,7 @@ def demo(shape: tuple[int, int], k: int, seed: int, out: Output) -> None:
     n, d = shape
     if k > d:
         raise InputError(f"-k {k} is more than the {d} columns of X; give a smaller -k or a larger --size")
-    from skpursuit.data.memory_budget import available_memory
+    from skpursuit.data.options import available_memory
 
     size = 8 * n * d
     message = f"--size {n} {d}: X takes {size / 2**30:.3g} GiB, more than the memory; give a smaller size"

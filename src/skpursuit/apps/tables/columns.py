@@ -20,7 +20,7 @@ import pyarrow
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from skpursuit.data.memory_budget import available_memory
+from skpursuit.data.options import available_memory
 
 from . import parsing
 from .errors import TableProblem, quote

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from skpursuit.data.array_source import check_shape, float_dtype
+from skpursuit.data.dense_tile import check_shape, float_dtype
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads
 from skpursuit.data.store import TileStore

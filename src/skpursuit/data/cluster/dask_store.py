@@ -24,11 +24,10 @@ import numpy as np
 from dask.typing import Key
 from scipy.sparse import issparse
 
-from skpursuit.data.array_source import checked_array
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.cluster.dask_client import Cluster, Graph
-from skpursuit.data.dense_tile import DenseTile, is_by_columns
-from skpursuit.data.memory_budget import MemoryBudget
+from skpursuit.data.dense_tile import DenseTile, checked_array, is_by_columns
+from skpursuit.data.options import MemoryBudget
 from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Values, Verb, call
 from skpursuit.data.tile import Tile
 from skpursuit.numerics.arrays import Floats

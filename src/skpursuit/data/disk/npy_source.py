@@ -16,8 +16,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.array_source import float_dtype
-from skpursuit.data.dense_tile import DenseTile
+from skpursuit.data.dense_tile import DenseTile, float_dtype
 from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.disk.tile_readers import (
     DiskArray,

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.array_source import check_shape, float_dtype
-from skpursuit.data.dense_tile import DenseTile
+from skpursuit.data.dense_tile import DenseTile, check_shape, float_dtype
 from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.numerics.arrays import Floats, Indices
 
