@@ -60,7 +60,7 @@ _HOME = {
     "Tweedie": "problem.losses",
     "OrthogonalMatchingPursuit": "estimators.omp",
     "OrthogonalMatchingPursuitCV": "estimators.omp",
-    "PathDisplay": "estimators.path_display",
+    "PathDisplay": "estimators.display",
     "PursuitClassifier": "estimators.classifier",
     "PursuitClassifierCV": "estimators.classifier",
     "PursuitRegressor": "estimators.regressor",

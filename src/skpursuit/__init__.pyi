@@ -10,12 +10,12 @@ from skpursuit.estimators.classifier import PursuitClassifier as PursuitClassifi
 from skpursuit.estimators.classifier import PursuitClassifierCV as PursuitClassifierCV
 from skpursuit.estimators.coder import PursuitCoder as PursuitCoder
 from skpursuit.estimators.dictionary_learner import DictionaryLearner as DictionaryLearner
+from skpursuit.estimators.display import PathDisplay as PathDisplay
 from skpursuit.estimators.feature_selector import PursuitFeatureSelector as PursuitFeatureSelector
 from skpursuit.estimators.omp import OrthogonalMatchingPursuit as OrthogonalMatchingPursuit
 from skpursuit.estimators.omp import OrthogonalMatchingPursuitCV as OrthogonalMatchingPursuitCV
 from skpursuit.estimators.omp_functions import orthogonal_mp as orthogonal_mp
 from skpursuit.estimators.omp_functions import orthogonal_mp_gram as orthogonal_mp_gram
-from skpursuit.estimators.path_display import PathDisplay as PathDisplay
 from skpursuit.estimators.regressor import PursuitRegressor as PursuitRegressor
 from skpursuit.estimators.regressor import PursuitRegressorCV as PursuitRegressorCV
 from skpursuit.guarantees.audit import audit as audit

@@ -17,7 +17,6 @@ from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datase
 from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.model_search import classifier_search as classes
 from skpursuit.estimators.model_search import fold_least_squares as squared_folds
-from skpursuit.estimators.model_search import permutation_test as relation
 from skpursuit.estimators.model_search import search
 from skpursuit.estimators.model_search import squared_search as squared
 from skpursuit.estimators.model_search.search import ScaledData
@@ -44,9 +43,9 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
     weights = np.random.default_rng(1).random(60) + 0.5 if weighted else None
     folds = Folds.of(list(KFold(3, shuffle=True, random_state=0).split(X)), 60, weights)
     data = scaled(form(X), y, fit_intercept)
-    kinds = [squared_folds.GramLeastSquares(data, folds), squared_folds.ColumnLeastSquares(data, folds)]
+    kinds = [squared_folds.GramLeastSquares(data, folds), squared_folds.FoldLeastSquares(data, folds)]
     monkeypatch.setattr(squared_folds, "FEW_ROWS", 1)
-    kinds.append(squared_folds.ColumnLeastSquares(data, folds))  # keeps Gram columns of all folds
+    kinds.append(squared_folds.FoldLeastSquares(data, folds))  # keeps Gram columns of all folds
     support, coef = np.array([[0, 3], [2, 1], [4, 5]]), np.random.default_rng(2).standard_normal((3, 2, 2))
     Z = X / 2.0
     for f, (train, test) in enumerate(zip(folds.train, folds.test)):
@@ -71,7 +70,7 @@ def test_gram_matrices_and_gram_columns_agree_with_sums_over_rows(form, weighted
     assert rows[0] @ folds.test_weight == pytest.approx(kinds[0].losses(support, coef).sum())
 
 
-@pytest.mark.parametrize("kind", [squared_folds.GramLeastSquares, squared_folds.ColumnLeastSquares])
+@pytest.mark.parametrize("kind", [squared_folds.GramLeastSquares, squared_folds.FoldLeastSquares])
 def test_far_columns_that_are_constant_in_a_fold_move_nothing(kind):
     X, y = problem(2, n=12)
     X[:, :2] = 1e15 / 3, 1e14 / 7
@@ -85,7 +84,6 @@ def test_far_columns_that_are_constant_in_a_fold_move_nothing(kind):
 def test_columns_in_blocks_give_the_same_models(monkeypatch):
     X, y, _ = datasets.make_sparse_signal(40, 700, 3, snr=1.0, random_state=3)
     whole = PursuitRegressorCV(null_test=False).fit(X, y)
-    monkeypatch.setattr(squared_folds, "BLOCK_ENTRIES", 2000)
     monkeypatch.setattr(search, "BLOCK_ENTRIES", 2000)
     blocks = PursuitRegressorCV(null_test=False).fit(X, y)
     np.testing.assert_allclose(blocks.cv_losses_["loss"], whole.cv_losses_["loss"], rtol=1e-9)
@@ -111,7 +109,9 @@ def test_greedy_and_swapped_models_are_ridge_fits_of_their_supports(ridge):
     folds = Folds.of([(np.arange(40), np.arange(40, 60))], 60, None)
     data = scaled(X, y)
     known = squared_folds.GramLeastSquares(data, folds)
-    for models in (squared.greedy_path(known, ridge, [1, 2, 3, 4, 6]), squared.swap_path(known, ridge, 6)):
+    one_by_one = squared.greedy_path(known, ridge, [1, 2, 3, 4, 5, 6])
+    several = squared.greedy_path(known, ridge, [1, 2, 4, 6], normalised=False)
+    for models in (one_by_one, several, squared.swap_path(known, ridge, 6)):
         for size, (support, coef) in models:
             columns = X[:40][:, support[0]] / 2.0
             plain = Ridge(alpha=40 * ridge, tol=1e-10).fit(columns, y[:40, 0])
@@ -390,7 +390,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 def chance(X, y, fit_intercept=True):
     centre = X.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
     data = ScaledData(X, y[:, None], centre, X.std(axis=0), fit_intercept, np.zeros(1), 0.0)
-    return relation.permutation_p_value(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
+    return search.permutation_p_value(data, (y - y.mean() * fit_intercept)[:, None], slice(None))
 
 
 def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_there_is_one():
@@ -411,7 +411,7 @@ def test_the_chance_of_no_relation_is_known_where_there_is_none_and_small_where_
 
 def test_columns_of_zeros_have_no_relation_to_anything():
     data = ScaledData(np.zeros((9, 3)), np.zeros((9, 1)), np.zeros(3), np.ones(3), True, 0.0, 0.0)
-    assert relation.permutation_p_value(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
+    assert search.permutation_p_value(data, np.arange(-4.0, 5.0)[:, None], slice(None)) == 1.0
 
 
 @pytest.mark.parametrize("d", [4, 40])
@@ -424,9 +424,9 @@ def test_the_error_of_ridge_regression_without_a_row_is_that_of_a_fit_without_it
     X -= X.mean(axis=0) * fit_intercept
     values = np.linalg.svd(X)[1] ** 2
     values = values[values > 1e-9 * values[0]]
-    monkeypatch.setattr(relation, "LOO_RIDGES", (0.5,))
-    monkeypatch.setattr(relation, "N_PERMUTATIONS", 0)
-    found = relation._left_out_error(X, y[:, None], fit_intercept)
+    monkeypatch.setattr(search, "LOO_RIDGES", (0.5,))
+    monkeypatch.setattr(search, "N_PERMUTATIONS", 0)
+    found = search._left_out_error(X, y[:, None], fit_intercept)
     error = 0.0
     for i in range(12):
         rest = np.arange(12) != i

@@ -26,9 +26,9 @@ from skpursuit.data.cluster import dask_source
 from skpursuit.data.options import column_indices
 from skpursuit.data.sources import is_design, is_out_of_core, make_design, split_target
 from skpursuit.data.sparse_tile import validated_compressed
+from skpursuit.estimators.display import SummaryMixin
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, dense_coefs, fit_linear, standardized_run
 from skpursuit.estimators.parameter_rules import check_parameters, check_values
-from skpursuit.estimators.summary import SummaryMixin
 from skpursuit.guarantees.audit import ModelPath
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
@@ -63,6 +63,28 @@ def monitored(method: Method) -> Method:
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]
+
+
+def lazy_on_dask(method: Method) -> Method:
+    """Let a method (self, X) that gives an array with a row for each of X take a Dask collection.
+
+    It then works on each chunk of rows, and the result is lazy: nothing is computed before it is asked for.
+    The estimator travels to the workers with every chunk; it holds coefficients, not data.
+    """
+
+    @wraps(method)
+    def chosen(self: object, X: object, *more: object, **options: object) -> object:
+        if not dask_source.accepts(X):
+            return method(self, X, *more, **options)
+
+        # Some rows like those of X: the method says at once what is wrong with them, and the form it gives.
+        if dask_source.is_frame(X):
+            sample = X._meta_nonempty.ffill().bfill()
+        else:
+            sample = np.zeros((2, *X.shape[1:]), X.dtype)
+        return dask_source.map_row_blocks(lambda chunk: method(self, chunk, *more, **options), X, sample)
+
+    return chosen  # type: ignore[return-value]
 
 
 def with_checked_indices(X: object) -> object:

@@ -14,8 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from skpursuit.data.design import Design
-from skpursuit.estimators.base import CheckedSamples, PursuitBase, PursuitParameters, Subproblems
-from skpursuit.estimators.dask_methods import lazy_on_dask
+from skpursuit.estimators.base import (
+    CheckedSamples,
+    PursuitBase,
+    PursuitParameters,
+    Subproblems,
+    lazy_on_dask,
+)
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
 from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin

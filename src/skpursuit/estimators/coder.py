@@ -19,8 +19,13 @@ from sklearn.utils.validation import check_array, validate_data
 from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig
 from skpursuit.data.cluster import dask_source
 from skpursuit.data.options import as_bytes
-from skpursuit.estimators.base import FLOAT_DTYPES, MonitoredParams, monitored, with_checked_indices
-from skpursuit.estimators.dask_methods import lazy_on_dask
+from skpursuit.estimators.base import (
+    FLOAT_DTYPES,
+    MonitoredParams,
+    lazy_on_dask,
+    monitored,
+    with_checked_indices,
+)
 from skpursuit.estimators.parameter_rules import COUNT, SIZE, check_parameters, one_of
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.coding.batch_coder import BatchCoder, CoderConfig
 from skpursuit.coding.dictionary_update import SufficientStatistics, initial_atoms
-from skpursuit.estimators.base import FLOAT_DTYPES, monitored
+from skpursuit.estimators.base import FLOAT_DTYPES, lazy_on_dask, monitored
 from skpursuit.estimators.coder import CODE_RULES, SparseCodesMixin, check_rule, code_sparsity
-from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.parameter_rules import COUNT, check_parameters
 from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.parameters import check_unmasked

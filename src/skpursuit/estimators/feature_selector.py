@@ -21,9 +21,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.sources import is_out_of_core, make_design
-from skpursuit.estimators.base import CheckedSamples, LinearBase, match_columns, monitored
+from skpursuit.estimators.base import CheckedSamples, LinearBase, lazy_on_dask, match_columns, monitored
 from skpursuit.estimators.classifier import PursuitClassifierCV
-from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.parameter_rules import check_parameters, is_auto
 from skpursuit.estimators.regressor import PursuitRegressorCV

@@ -13,9 +13,8 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design, check_finite
-from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, monitored
+from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, lazy_on_dask, monitored
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin
-from skpursuit.estimators.dask_methods import lazy_on_dask
 from skpursuit.estimators.linear_fit import dense_coefs
 from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
 from skpursuit.estimators.model_search.search import ScaledData

@@ -34,7 +34,6 @@ from skpursuit.estimators.base import CheckedSamples, PursuitBase, Subproblems, 
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
 from skpursuit.estimators.model_search.classifier_search import ClassifierSearch
-from skpursuit.estimators.model_search.permutation_test import permutation_p_value
 from skpursuit.estimators.model_search.search import (
     PATH_PATIENCE,
     Candidate,
@@ -44,6 +43,7 @@ from skpursuit.estimators.model_search.search import (
     best_candidate,
     choose_candidate,
     path_containing,
+    permutation_p_value,
     refit_path,
 )
 from skpursuit.estimators.model_search.solver_search import SolverSearch

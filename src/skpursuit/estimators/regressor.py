@@ -1,7 +1,7 @@
 """`PursuitRegressor` and `PursuitRegressorCV`: sparse regression by any solver, selector and loss.
 
 Several targets either share one set of features, found by one run on all of them, or each has its own run.
-`fit` is that of `base.py` and `path_cv.py`; here is what a regressor reads, solves and predicts.
+`fit` is that of `base.py` and `pursuit_cv.py`; here is what a regressor reads, solves and predicts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ from dataclasses import dataclass
 from sklearn.utils import Tags
 from sklearn.utils.validation import column_or_1d
 
-from skpursuit.estimators.base import CheckedSamples, PursuitBase, PursuitParameters, Subproblems
-from skpursuit.estimators.dask_methods import lazy_on_dask
+from skpursuit.estimators.base import (
+    CheckedSamples,
+    PursuitBase,
+    PursuitParameters,
+    Subproblems,
+    lazy_on_dask,
+)
 from skpursuit.estimators.linear_fit import FitConfig
 from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin

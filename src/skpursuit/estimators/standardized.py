@@ -5,8 +5,9 @@ that: it gets a view of X that is centred, scaled and weighted without being cop
 loss. `StandardizedData` holds these, and turns what the solver found into coefficients of X as it was given.
 
 The intercept is kept in one of three ways. Squared loss needs none once X and y are centred. With other
-losses a last column of ones is always in the model, where the solver can force columns into it; else the
-predictions of the loss are shifted (`shifted_loss.py`).
+losses a last column of ones is always in the model, where the solver can force columns into it. Else the best
+constant prediction is found first, the solver minimises the loss of predictions that are all moved by it
+(`ShiftedLoss`), and once it is done the constant is fitted again beside its model.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, Survey, drop_zero_weight_rows
-from skpursuit.estimators.shifted_loss import ShiftedLoss, optimal_intercept
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.problem.losses import Loss, Squared
 from skpursuit.problem.problem import make_problem
 from skpursuit.problem.state import State
@@ -25,6 +27,7 @@ from skpursuit.selectors import Selector, as_selector
 from skpursuit.solvers import Solver
 
 SQUARED = Squared()
+MAX_BRACKET = 2.0**60  # from where the search for a constant starts
 
 
 @dataclass(frozen=True)
@@ -120,3 +123,62 @@ def column_scale(survey: Survey, centre: Floats, scale: str) -> Floats:
     if scale == "one":
         return np.full(len(centre), np.sqrt(np.mean(used**2)) if len(used) else 1.0)
     return np.where(spreads > 0, spreads, 1.0)
+
+
+@dataclass(frozen=True)
+class ShiftedLoss(Loss):
+    """A loss of predictions that are all moved by a constant, one per target."""
+
+    loss: Loss
+    shift: Floats | float
+
+    @property
+    def smoothness(self) -> float | None:  # type: ignore[override]
+        return self.loss.smoothness
+
+    def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
+        return self.loss.derivatives(y, z + self.shift)
+
+    def majorant(self, y: Floats, z: Floats) -> Floats | None:
+        return self.loss.majorant(y, z + self.shift)
+
+    @property
+    def predicts_targets(self) -> bool:  # type: ignore[override]
+        return self.loss.predicts_targets
+
+    def for_target(self, t: int) -> ShiftedLoss:
+        return ShiftedLoss(self.loss, np.ravel(self.shift)[t])
+
+    def check_targets(self, y: ArrayLike) -> Floats:
+        return self.loss.check_targets(y)
+
+
+def optimal_intercept(
+    loss: Loss, y: Floats, weights: Floats | None = None, z: Floats | float = 0.0, start: Floats | float = 0.0
+) -> Floats | float:
+    """The b (one per target) that minimises the sum of weighted losses at z + b.
+
+    It is found by `minimize_convex_1d` in a bracket that is opened from `start`. Where predictions have the
+    units of y, its first end is beyond every target.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
+    if y.ndim == 2:
+        targets = zip(y.T, z.T, start)
+        found = [
+            optimal_intercept(loss.for_target(t), one[0], weights, *one[1:]) for t, one in enumerate(targets)
+        ]
+        return np.array(found)
+    w = np.ones(len(y)) if weights is None else weights
+
+    def slopes(t: float) -> tuple[float, float]:
+        b = start + way * t
+        return way * float(w @ loss.residual(y, z + b)), float(w @ loss.curvature(y, z + b))
+
+    slope = w * loss.residual(y, z + start)
+    way, rounding = float(-np.sign(slope.sum())), 1e-16 * float(np.abs(slope).sum())
+    limit = float(np.abs(y - z - start).max()) if loss.predicts_targets else 1.0
+    farthest = MAX_BRACKET * limit
+    while limit < farthest and slopes(limit)[0] < -rounding:
+        limit *= 2.0
+    return float(start) + way * minimize_convex_1d(slopes, limit, rounding)

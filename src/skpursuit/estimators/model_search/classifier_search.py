@@ -132,10 +132,7 @@ class ClassifierSearch(CandidateSearch):
         if self.boosts:
             found = ((step, self._evaluate(models)) for step, models in self._boosted(self._started()))
             yield early_stopped_path(self, "boost", 0.0, found, turned=BOOST_RISE_SE)
-        if isinstance(ridges, str):
-            yield from search_ridges(self._path, CLASS_RIDGES, SMALLER, LARGER)
-        else:
-            yield from map(self._path, ridges)
+        yield from search_ridges(self._path, ridges, CLASS_RIDGES, SMALLER, LARGER)
 
     def _path(self, ridge: float) -> list[Candidate]:
         models = ((size, self._evaluate(models)) for size, models in self._grown(self._started(), ridge))

@@ -1,25 +1,23 @@
 """Least squares on all folds at once: what the families of models need to know of X and y.
 
 Columns of X are centred and scaled over all rows; each fold then centres them again by its own training rows,
-in formulas. `GramLeastSquares` keeps the Gram matrix of every fold's training and test rows. One pass over X
-gives those of the test rows, and the training ones by subtraction; they give the held-out error of any model
-without X. Where X is wide `ColumnLeastSquares` keeps a scaled copy of X and the Gram columns that were asked
-for: those of all folds come from one product.
+in formulas. `FoldLeastSquares` keeps a scaled copy of X and the Gram columns that were asked for: those of
+all folds come from one product. `GramLeastSquares` keeps the Gram matrix of every fold's training and test
+rows. One pass over X gives those of the test rows, and the training ones by subtraction; they give the
+held-out error of any model without X.
 
 Shapes: F folds, n rows, d columns, m targets. A model of all folds is `support` (F, k) and `coef` (F, k, m).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import diags_array, hstack, issparse
 
 from skpursuit.estimators.cross_validation import Folds
-from skpursuit.estimators.model_search.search import BLOCK_ENTRIES, ScaledData
+from skpursuit.estimators.model_search.search import ScaledData, column_blocks
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.tuning import MOMENT_BLOCK, MOMENT_ROWS
 
@@ -30,25 +28,38 @@ CACHE_BYTES = 2**28  # Gram columns of wide X
 FEW_ROWS = 64  # below which a Gram column is made as fast as it is copied out of a cache
 
 
-class FoldLeastSquares(ABC):
-    """What is known of each fold: weight, means, products of the centred columns with y and their squares.
+class FoldLeastSquares:
+    """A scaled copy of X, and Gram columns of all folds for the atoms that were asked for.
 
-    Means (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and
-    `squares` (F, d) is the diagonal of the Gram matrix. Columns whose norms are at most `noise` are
-    constant: `squares` are 1 there, and products with all others zero.
+    Of each fold it has the weight, means, products of the centred columns with y and their squares. Means
+    (F, d) and (F, m) are of the training rows, zero without an intercept; `xy` is (F, d, m), and `squares`
+    (F, d) is the diagonal of the Gram matrix. Columns whose norms are at most `noise` are constant: `squares`
+    are 1 there, and products with all others zero.
     """
 
     entries_read: int = 0
 
-    data: ScaledData
-    folds: Folds
-    weight: Floats
-    mean_x: Floats
-    mean_y: Floats
-    xy: Floats
-    squares: Floats
-    yy: Floats
-    noise: Floats
+    def __init__(self, data: ScaledData, folds: Folds, scaled: Any = None) -> None:
+        self.data, self.folds = data, folds
+        X = self.X = data.block() if scaled is None else scaled
+        train, y = folds.train, data.y
+        sum_x = np.asarray(train @ X)
+        xy = np.stack([np.asarray((train * line) @ X) for line in y.T], axis=2)
+        if issparse(X):
+            squares = np.asarray(train @ X.multiply(X))
+        else:
+            squares = np.hstack([train @ X[:, some] ** 2 for some in column_blocks(*X.shape)])
+        self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
+        self.sum_x = sum_x
+        self._cache: dict[int, Floats] = {}
+        room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
+        self._room = room if room >= 2 * PREFETCH_COLUMNS and X.shape[0] >= FEW_ROWS else 0
+        held = float(np.count_nonzero(folds.test)) * X.shape[1]
+        self._tests: list[tuple[Indices, Floats]] = []  # rows that a fold tests, and these rows of X
+        complements = (train + folds.test == folds.weights).all()
+        if self._room and complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
+            tests = [np.flatnonzero(test) for test in folds.test]
+            self._tests = [(rows, X[rows]) for rows in tests]
 
     def _centre(self, sum_x: Floats, sum_y: Floats, xy: Floats, squares: Floats, yy: Floats) -> None:
         """Set the attributes from sums over training rows."""
@@ -89,39 +100,78 @@ class FoldLeastSquares(ABC):
         squares = (self._residuals(support, coef, rows) ** 2).sum(axis=2)
         return 0.5 * self.folds.mean_row_losses(squares * self.folds.test.T[rows])
 
-    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
-        """The scaled columns `used` of some rows times a table."""
-        data, table = self.data, table / self.data.scale[used, None]
-        return np.asarray(data.X[rows][:, used] @ table) - data.centre[used] @ table
-
-    @abstractmethod
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         """Gram columns (F, d): of atom f in fold f. `scores` (F, d) tell which may be asked for next."""
+        missing = sorted(set(atoms.tolist()) - self._cache.keys())
+        room = min(self._room, self.shape[1]) - len(self._cache) - len(missing)
+        if missing and room < 0:  # each fold its own column
+            centred = self._lines(atoms) - self.mean_x[np.arange(len(atoms)), atoms, None]
+            found = np.asarray((self.folds.train * centred) @ self.X)
+            found[self.constant] = 0.0
+            return found
+        if missing and scores is not None and room >= PREFETCH_COLUMNS:  # with those likely to come next
+            best = scores.max(axis=0)
+            best[[*missing, *self._cache]] = -1.0
+            missing += np.argpartition(best, -PREFETCH_COLUMNS)[-PREFETCH_COLUMNS:].tolist()
+        if missing:
+            self._cache.update(self._make(np.array(missing)))
+        return np.array([self._cache[j][f] for f, j in enumerate(atoms.tolist())])
 
-    @abstractmethod
+    def _lines(self, atoms: Indices) -> Floats:
+        """Columns as the rows of an array, for products with all others."""
+        self.entries_read += self.X.size
+        found = self.X[:, atoms]
+        return np.asarray(found.toarray() if issparse(found) else found).T
+
+    def _make(self, atoms: Indices) -> dict[int, Floats]:
+        lines = self._lines(atoms)
+        if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
+            found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
+            for f, (rows, X) in enumerate(self._tests):
+                tested = (self.folds.test[f, rows] * lines[:, rows]) @ X
+                tested += self.mean_x[f, atoms, None] * self.sum_x[f]
+                np.subtract(every, tested, out=found[:, f])
+        else:
+            spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
+            found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
+            found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
+        fold, atom = self.constant
+        found[:, fold, atom] = 0.0
+        return dict(zip(atoms.tolist(), found))
+
     def support_grams(self, support: Indices) -> Floats:
         """Gram matrices of the supports, (F, k, k)."""
+        found = []
+        for f, s in enumerate(support):
+            part = self.X[:, s]
+            weights = self.folds.train[f]
+            gram = part.T @ (diags_array(weights) @ part if issparse(part) else weights[:, None] * part)
+            gram = gram.toarray() if issparse(gram) else gram
+            found.append(gram - np.outer(self.sum_x[f, s], self.mean_x[f, s]))
+        return np.array(found)
 
-    @abstractmethod
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        """The scaled columns `used` of some rows times a table."""
+        return np.asarray(self.X[:, used][rows] @ table)
+
     def gradient(self, support: Indices, coef: Floats) -> Floats:
         """Products of the columns with the residuals, (F, d, m)."""
+        self.entries_read += self.X.size
+        left = self._residuals(support, coef, slice(None))
+        left *= self.folds.train.T[:, :, None]
+        g = np.asarray(left.reshape(len(left), -1).T @ self.X).reshape(*self.mean_y.shape, -1)
+        g = np.ascontiguousarray(g.transpose(0, 2, 1))
+        g[self.constant] = 0.0
+        return g
 
-    @abstractmethod
     def losses(self, support: Indices, coef: Floats) -> Floats:
         """Half of the sum of squared errors on the test rows of each fold, (F,)."""
+        squares = (self._residuals(support, coef, slice(None)) ** 2).sum(axis=2)
+        return 0.5 * (squares * self.folds.test.T).sum(axis=0)
 
-    @abstractmethod
     def all_rows(self) -> FoldLeastSquares:
         """The same for one fold of all rows."""
-
-
-def column_blocks(lines: int, d: int) -> Iterator[slice]:
-    """All of d columns in order, so many at a time that temporary tables of so many lines stay in the cache.
-
-    Tables of a million columns are otherwise made of fresh pages each time, which costs more than the sums.
-    """
-    width = max(1, BLOCK_ENTRIES // lines)
-    return (slice(start, start + width) for start in range(0, d, width))
+        return FoldLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.X)
 
 
 class GramLeastSquares(FoldLeastSquares):
@@ -193,6 +243,10 @@ class GramLeastSquares(FoldLeastSquares):
     def support_grams(self, support: Indices) -> Floats:
         return _blocks(self.gram, support)
 
+    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
+        data, table = self.data, table / self.data.scale[used, None]
+        return np.asarray(data.X[rows][:, used] @ table) - data.centre[used] @ table
+
     def gradient(self, support: Indices, coef: Floats) -> Floats:
         moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]
         return self.xy - np.array(moved)
@@ -217,102 +271,9 @@ def _blocks(matrices: Floats, places: Indices) -> Floats:
     return matrices.ravel().take(rows[:, :, None] + places[:, None, :])
 
 
-class ColumnLeastSquares(FoldLeastSquares):
-    """A scaled copy of X, and Gram columns of all folds for the atoms that were asked for."""
-
-    def __init__(self, data: ScaledData, folds: Folds, scaled: Any = None) -> None:
-        self.data, self.folds = data, folds
-        X = self.X = data.block() if scaled is None else scaled
-        train, y = folds.train, data.y
-        sum_x = np.asarray(train @ X)
-        xy = np.stack([np.asarray((train * line) @ X) for line in y.T], axis=2)
-        if issparse(X):
-            squares = np.asarray(train @ X.multiply(X))
-        else:
-            squares = np.hstack([train @ X[:, some] ** 2 for some in column_blocks(*X.shape)])
-        self._centre(sum_x, train @ y, xy, squares, train @ (y**2).sum(axis=1))
-        self.sum_x = sum_x
-        self._cache: dict[int, Floats] = {}
-        room = int(CACHE_BYTES // (8 * len(train) * X.shape[1]))
-        self._room = room if room >= 2 * PREFETCH_COLUMNS and X.shape[0] >= FEW_ROWS else 0
-        held = float(np.count_nonzero(folds.test)) * X.shape[1]
-        self._tests: list[tuple[Indices, Floats]] = []  # rows that a fold tests, and these rows of X
-        complements = (train + folds.test == folds.weights).all()
-        if self._room and complements and not issparse(X) and 0 < 8 * held <= CACHE_BYTES:
-            tests = [np.flatnonzero(test) for test in folds.test]
-            self._tests = [(rows, X[rows]) for rows in tests]
-
-    def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
-        missing = sorted(set(atoms.tolist()) - self._cache.keys())
-        room = min(self._room, self.shape[1]) - len(self._cache) - len(missing)
-        if missing and room < 0:  # each fold its own column
-            centred = self._lines(atoms) - self.mean_x[np.arange(len(atoms)), atoms, None]
-            found = np.asarray((self.folds.train * centred) @ self.X)
-            found[self.constant] = 0.0
-            return found
-        if missing and scores is not None and room >= PREFETCH_COLUMNS:  # with those likely to come next
-            best = scores.max(axis=0)
-            best[[*missing, *self._cache]] = -1.0
-            missing += np.argpartition(best, -PREFETCH_COLUMNS)[-PREFETCH_COLUMNS:].tolist()
-        if missing:
-            self._cache.update(self._make(np.array(missing)))
-        return np.array([self._cache[j][f] for f, j in enumerate(atoms.tolist())])
-
-    def _lines(self, atoms: Indices) -> Floats:
-        """Columns as the rows of an array, for products with all others."""
-        self.entries_read += self.X.size
-        found = self.X[:, atoms]
-        return np.asarray(found.toarray() if issparse(found) else found).T
-
-    def _make(self, atoms: Indices) -> dict[int, Floats]:
-        lines = self._lines(atoms)
-        if self._tests:  # all rows less those that are tested: 3 passes where 10 folds would take 10
-            found, every = np.empty((len(atoms), *self.sum_x.shape)), (self.folds.weights * lines) @ self.X
-            for f, (rows, X) in enumerate(self._tests):
-                tested = (self.folds.test[f, rows] * lines[:, rows]) @ X
-                tested += self.mean_x[f, atoms, None] * self.sum_x[f]
-                np.subtract(every, tested, out=found[:, f])
-        else:
-            spread = (self.folds.train[None] * lines[:, None, :]).reshape(-1, lines.shape[1])
-            found = np.asarray(self.X.T @ spread.T).T.reshape(len(atoms), len(self.weight), -1)
-            found -= self.sum_x[None] * self.mean_x[:, atoms].T[:, :, None]
-        fold, atom = self.constant
-        found[:, fold, atom] = 0.0
-        return dict(zip(atoms.tolist(), found))
-
-    def support_grams(self, support: Indices) -> Floats:
-        found = []
-        for f, s in enumerate(support):
-            part = self.X[:, s]
-            weights = self.folds.train[f]
-            gram = part.T @ (diags_array(weights) @ part if issparse(part) else weights[:, None] * part)
-            gram = gram.toarray() if issparse(gram) else gram
-            found.append(gram - np.outer(self.sum_x[f, s], self.mean_x[f, s]))
-        return np.array(found)
-
-    def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
-        return np.asarray(self.X[:, used][rows] @ table)
-
-    def gradient(self, support: Indices, coef: Floats) -> Floats:
-        self.entries_read += self.X.size
-        left = self._residuals(support, coef, slice(None))
-        left *= self.folds.train.T[:, :, None]
-        g = np.asarray(left.reshape(len(left), -1).T @ self.X).reshape(*self.mean_y.shape, -1)
-        g = np.ascontiguousarray(g.transpose(0, 2, 1))
-        g[self.constant] = 0.0
-        return g
-
-    def losses(self, support: Indices, coef: Floats) -> Floats:
-        squares = (self._residuals(support, coef, slice(None)) ** 2).sum(axis=2)
-        return 0.5 * (squares * self.folds.test.T).sum(axis=0)
-
-    def all_rows(self) -> ColumnLeastSquares:
-        return ColumnLeastSquares(self.data, Folds.of_all_rows(self.folds.weights), self.X)
-
-
 def fold_least_squares(data: ScaledData, folds: Folds) -> FoldLeastSquares:
     """Gram matrices where they are small or X is tall, else Gram columns."""
     n, d = data.X.shape
     if 2 * folds.shape[0] * d**2 <= MAX_GRAM_ENTRIES and d <= max(n, MAX_GRAM_WIDTH):
         return GramLeastSquares(data, folds)
-    return ColumnLeastSquares(data, folds)
+    return FoldLeastSquares(data, folds)

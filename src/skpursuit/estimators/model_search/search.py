@@ -5,7 +5,14 @@ mean loss alone is a poor criterion between families: where a signal is weak it 
 luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
 neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
 in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
-Whether there is anything to predict is for `permutation_test.py` to say.
+
+Whether the targets depend on X at all is a permutation test that needs no model. The held-out loss of the
+best of many models is smaller than that of a constant by luck alone, the more so the fewer the rows. So the
+residuals of the constant are permuted over the rows, and two numbers say how much X has to say about them.
+The largest product of a column with the residuals is large where few columns matter. The leave-one-out error
+of ridge regression, for the best of some ridges, is small where many columns do, or several only together.
+The share of permutations that look as related as the data is the chance to see such a relation where there is
+none.
 
 `ScaledData` are the data as all arenas see them: X as it was given, and what centres and divides its columns.
 """
@@ -37,6 +44,10 @@ MAX_PATH_SIZE = 2000  # of a model, unless more are asked for
 BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
 TYPICAL_SIZES, BOOST_WORK = 17, 6  # models of a usual path, and paths that take as long as a boosted one
+N_PERMUTATIONS = 99
+CLIP_LIMIT = 3.0  # mean absolute residuals beyond which a residual counts as this many
+MAX_RIDGE_RANK = 1000  # rows or columns, whichever are fewer, up to which ridge regression is tried
+LOO_RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of the mean eigenvalue
 
 
 class ScaledData(NamedTuple):
@@ -102,6 +113,15 @@ def size_schedule(most: int, single: int, growth: float) -> list[int]:
     while sizes[-1] < most:
         sizes.append(min(most, max(sizes[-1] + 1, int(sizes[-1] * growth))))
     return sizes
+
+
+def column_blocks(lines: int, d: int) -> Iterator[slice]:
+    """All of d columns in order, so many at a time that temporary tables of so many lines stay in the cache.
+
+    Tables of a million columns are otherwise made of fresh pages each time, which costs more than the sums.
+    """
+    width = max(1, BLOCK_ENTRIES // lines)
+    return (slice(start, start + width) for start in range(0, d, width))
 
 
 def top_columns(score: Floats, count: int) -> Indices:
@@ -225,7 +245,7 @@ def early_stopped_path(
         watch.advance_by(BOOST_WORK / 2 if family == "boost" else 1.0)
         if watch.out_of_time():
             break
-        if best is None or found.compared_loss < best.compared_loss:
+        if best is None or is_lower(found.compared_loss, best.compared_loss):
             best, since = found, 0
             continue
         since += 1
@@ -234,18 +254,29 @@ def early_stopped_path(
     return path
 
 
+def is_lower(loss: float, other: float) -> bool:
+    """Whether a loss is lower than another by more than rounding."""
+    return loss < other - SAME * abs(other)
+
+
 def best_candidate(candidates: Iterable[Candidate]) -> Candidate:
     """The candidate with the smallest loss, the first of those equal to rounding; NaN is no loss."""
     several = list(candidates)
     losses = [one.compared_loss if np.isfinite(one.compared_loss) else np.inf for one in several]
-    most = min(losses) + SAME * abs(min(losses))
-    return next(one for one, loss in zip(several, losses) if loss <= most)
+    return next(one for one, loss in zip(several, losses) if not is_lower(min(losses), loss))
 
 
 def search_ridges(
-    paths: Callable[[float], list[Candidate]], start: float, down: Iterable[float], up: Iterable[float]
+    paths: Callable[[float], list[Candidate]],
+    ridges: str | list[float],
+    start: float,
+    down: Iterable[float],
+    up: Iterable[float],
 ) -> Iterator[list[Candidate]]:
-    """Paths of the ridge `start`, then of smaller ones while they improve, else of larger ones."""
+    """Paths of given ridges; for "auto" of `start`, then of smaller ones while they improve, else larger."""
+    if not isinstance(ridges, str):
+        yield from map(paths, ridges)
+        return
     best = paths(start)
     yield best
     lowest = best_candidate(best).compared_loss
@@ -255,7 +286,7 @@ def search_ridges(
             path = paths(ridge)
             yield path
             loss = best_candidate(path).compared_loss
-            if loss >= lowest:
+            if not is_lower(loss, lowest):
                 break
             lowest, improved = loss, True
         if improved:
@@ -303,7 +334,54 @@ def choose_candidate(paths: list[list[Candidate]], selection: str) -> tuple[Cand
     others = [one for path in paths if best not in path for one in path]
     other = best_candidate(others or [one for one in candidates if one is not best] or [best])
     if selection == "one_se":  # the fewest features among those within a standard error of the best
-        fewer = [one for one in candidates if one.n_features < best.n_features]
-        fewer.sort(key=lambda one: (one.n_features, one.compared_loss))
-        best = next((one for one in fewer if best.t_statistic_against(one) <= ONE_SE), best)
+        for size in sorted({one.n_features for one in candidates if one.n_features < best.n_features}):
+            same = [one for one in candidates if one.n_features == size]
+            if within := [one for one in same if best.t_statistic_against(one) <= ONE_SE]:
+                best = best_candidate(within)
+                break
     return best, best.t_statistic_against(other) if other is not best else 0.0
+
+
+def permutation_p_value(data: ScaledData, residuals: Floats, rows: slice) -> float:
+    """Chance that unrelated targets look as related to X as these, from some rows.
+
+    Residuals (n, m), slopes of the losses at the best constants, are permuted. Without an intercept their
+    means count, so that they change signs instead.
+    """
+    r = residuals[rows] / (np.abs(residuals).max(axis=0) + np.finfo(float).tiny)
+    most = CLIP_LIMIT * np.abs(r).mean(axis=0)
+    r = np.clip(r, -most, most)
+    rng, lines = np.random.default_rng(0), np.arange(len(residuals))[rows]
+    signs = rng.choice([-1.0, 1.0], (N_PERMUTATIONS, len(r), 1))
+    permutations = [rng.permutation(r) if data.fit_intercept else r * sign for sign in signs]
+    table = np.stack([r, *permutations], axis=1).reshape(len(r), -1)  # (n, permutations * m)
+    X = data.block(lines)
+    columns, largest = X.T.tocsr() if issparse(X) else X.T, np.zeros(table.shape[1])
+    for some in column_blocks(table.shape[1], X.shape[1]):
+        np.maximum(largest, np.abs(np.asarray(columns[some] @ table)).max(axis=0), out=largest)
+    evidence = [largest.reshape(N_PERMUTATIONS + 1, -1).max(axis=1)]
+    if not issparse(X) and min(X.shape) <= MAX_RIDGE_RANK:
+        evidence.append(-_left_out_error(X, table, data.fit_intercept))
+    ranks = [np.count_nonzero(line >= line[:, None], axis=1) for line in evidence]
+    best = np.min(ranks, axis=0)  # a permutation has the better rank of both, as the data have
+    return float(np.mean(best <= best[0]))
+
+
+def _left_out_error(X: Floats, table: Floats, fit_intercept: bool) -> Floats:
+    """Squared errors of predictions of each row by ridge regression on the others, with the best ridge."""
+    n = len(X)
+    X, table = (part - part.mean(axis=0) * fit_intercept for part in (X, table))
+    if X.shape[1] < n:
+        values, vectors = np.linalg.eigh(X.T @ X)
+        basis = X @ vectors / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    else:
+        values, basis = np.linalg.eigh(X @ X.T)
+    real = values > 1e-9 * values[-1]
+    values, basis = values[real], basis[:, real]
+    coef, errors, typical = basis.T @ table, [], values.sum() / max(1, len(values))
+    for ridge in LOO_RIDGES:
+        shrunk = values / (values + ridge * typical)
+        left = np.maximum(1 - basis**2 @ shrunk - fit_intercept / n, 1e-6)
+        wrong = (table - basis @ (shrunk[:, None] * coef)) / left[:, None]
+        errors.append((wrong**2).sum(axis=0).reshape(N_PERMUTATIONS + 1, -1).sum(axis=1))
+    return np.min(errors, axis=0)

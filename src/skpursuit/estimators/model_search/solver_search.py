@@ -27,7 +27,7 @@ from skpursuit.estimators.model_search.search import (
     early_stopped_path,
 )
 from skpursuit.estimators.model_search.squared_search import SquaredSearch, greedy_path
-from skpursuit.estimators.shifted_loss import optimal_intercept
+from skpursuit.estimators.standardized import optimal_intercept
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
 

@@ -30,7 +30,6 @@ from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.estimators.model_search.fold_least_squares import (
     FoldLeastSquares,
-    column_blocks,
     fold_least_squares,
 )
 from skpursuit.estimators.model_search.search import (
@@ -42,6 +41,7 @@ from skpursuit.estimators.model_search.search import (
     CandidateSearch,
     HeldOutLoss,
     ScaledData,
+    column_blocks,
     early_stopped_path,
     search_ridges,
     size_schedule,
@@ -109,10 +109,7 @@ class SquaredSearch(CandidateSearch):
         paths = 5 if isinstance(ridges, str) else 3 * len(ridges)
         current_monitor().set_total(TYPICAL_SIZES * (paths + BOOST_WORK))
         yield self._path("boost", 0.0)
-        if isinstance(ridges, str):
-            yield from search_ridges(partial(self._path, "greedy"), SQUARED_RIDGES, SMALLER, LARGER)
-        else:
-            yield from map(partial(self._path, "greedy"), ridges)
+        yield from search_ridges(partial(self._path, "greedy"), ridges, SQUARED_RIDGES, SMALLER, LARGER)
         for ridge in SWAP_RIDGES if isinstance(ridges, str) else ridges:
             path = self._path("swap", ridge)
             yield path
@@ -223,16 +220,16 @@ def greedy_path(
     With every size, no ridge and no jitter the latter are those of orthogonal matching pursuit.
     """
     n_folds = folds.shape[0]
-    lines = np.arange(n_folds)[:, None]
-    penalty = folds.weight[:, None] * ridge
-    left = _ResidualNorms(folds, penalty)
+    lines, penalty = np.arange(n_folds)[:, None], folds.weight[:, None] * ridge
     support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
-    score = np.empty_like(folds.squares)
+    if normalised:
+        run = _StepwiseSearch(folds, ridge, min(ONE_BY_ONE, sizes[-1]), MIN_RESIDUAL_SHARE)
+        for size in sizes[:ONE_BY_ONE]:
+            run.add(size, 0)
+            yield size, run.model(size)
+        support, g, sizes = run.support, run.g, sizes[ONE_BY_ONE:]
     for size in sizes:
-        for some in column_blocks(*score.shape):
-            score[:, some] = squared_norms(g[:, some])
-            if normalised and size <= ONE_BY_ONE:
-                score[:, some] /= left.at_least_floor(some)
+        score = squared_norms(g)
         score[lines, support] = -1.0
         new = np.array([top_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
@@ -241,8 +238,6 @@ def greedy_path(
         yield size, (support, coef)
         if size < sizes[-1]:
             g = folds.gradient(support, coef)
-            if normalised and size < ONE_BY_ONE:
-                left.take(new[:, 0])
 
 
 def add_to_diagonal(matrix: Floats, weight: Floats, penalty: Floats, jitter: float = GRAM_JITTER) -> Floats:
@@ -251,37 +246,6 @@ def add_to_diagonal(matrix: Floats, weight: Floats, penalty: Floats, jitter: flo
     own = matrix[:, places, places]
     matrix[:, places, places] += penalty + jitter * np.maximum(own, weight[:, None])
     return matrix
-
-
-class _ResidualNorms:
-    """Squares of the columns outside the span of a support, ridge included, by Cholesky rows."""
-
-    def __init__(self, folds: FoldLeastSquares, penalty: Floats) -> None:
-        self.folds, self.penalty = folds, penalty
-        self.squares = folds.squares + penalty
-        self.floor = MIN_RESIDUAL_SHARE * folds.squares
-        self.rows: list[Floats] = []
-
-    def at_least_floor(self, some: slice) -> Floats:
-        return np.maximum(self.squares[:, some], self.floor[:, some])
-
-    def take(self, atoms: Indices) -> None:
-        lines = np.arange(len(atoms))
-        row = self.folds.gram_columns(atoms)
-        row[lines, atoms] += self.penalty[:, 0]
-        own = [earlier[lines, atoms] for earlier in self.rows]
-        pivot = row[lines, atoms] - sum(entry**2 for entry in own)
-        least = 1e-9 * np.maximum(self.folds.squares[lines, atoms], self.folds.weight)
-        pivot = np.sqrt(np.maximum(pivot, least))[:, None]
-        for some in column_blocks(*row.shape):
-            part = row[:, some]
-            for earlier, entry in zip(self.rows, own):
-                part -= earlier[:, some] * entry[:, None]
-            part /= pivot
-            most = np.sqrt(self.at_least_floor(some))  # what is left of a column: rounding may say more
-            np.clip(part, -most, most, out=part)
-            self.squares[:, some] -= part**2
-        self.rows.append(row)
 
 
 def refit_without_ridge(folds: FoldLeastSquares, model: FoldCoefs) -> FoldCoefs:
@@ -293,16 +257,16 @@ def refit_without_ridge(folds: FoldLeastSquares, model: FoldCoefs) -> FoldCoefs:
 
 def swap_path(folds: FoldLeastSquares, ridge: float, most: int) -> Models:
     """Ridge models of each size after exchanges of columns."""
-    run = _SwapSearch(folds, ridge, most)
+    run = _StepwiseSearch(folds, ridge, most, MIN_RESIDUAL_SHARE_SWAP)
     for size in range(1, most + 1):
-        run.add(size)
-        yield size, (run.support[:, :size].copy(), run.coef[:, :size].copy())
+        run.add(size, MAX_SWAPS)
+        yield size, run.model(size)
 
 
-class _SwapSearch:
+class _StepwiseSearch:
     """Supports of all folds with the Gram columns of their atoms; folds that changed are solved again."""
 
-    def __init__(self, folds: FoldLeastSquares, ridge: float, most: int) -> None:
+    def __init__(self, folds: FoldLeastSquares, ridge: float, most: int, least: float) -> None:
         n_folds, d, targets = folds.shape
         self.folds, self.penalty = folds, folds.weight * ridge
         self.support = np.zeros((n_folds, most), dtype=np.intp)
@@ -311,11 +275,15 @@ class _SwapSearch:
         self.taken = np.zeros((n_folds, d), dtype=bool)
         self.g = folds.xy.copy()
         self.left = folds.squares + self.penalty[:, None]
-        self.floor = MIN_RESIDUAL_SHARE_SWAP * folds.squares
+        self.floor = least * folds.squares
         self.worth = MIN_SWAP_GAIN * folds.yy
 
-    def add(self, size: int) -> None:
-        """Add a column to every fold, then exchange while the objective falls."""
+    def model(self, size: int) -> FoldCoefs:
+        """The models of this size."""
+        return self.support[:, :size].copy(), self.coef[:, :size].copy()
+
+    def add(self, size: int, swaps: int) -> None:
+        """Add a column to every fold, then exchange up to so many while the objective falls."""
         score = np.empty_like(self.left)
         for some in column_blocks(*score.shape):
             left = np.maximum(self.left[:, some], self.floor[:, some])
@@ -323,7 +291,7 @@ class _SwapSearch:
         score[self.taken] = -1.0
         active = np.arange(len(score))
         self._put(active, np.full(len(active), size - 1), score.argmax(axis=1))
-        for left in reversed(range(MAX_SWAPS + 1)):
+        for left in reversed(range(swaps + 1)):
             active, places, atoms = self._solve(active, size, exchange=size > 1 and left > 0)
             if len(active) == 0:
                 return
