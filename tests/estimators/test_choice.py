@@ -90,6 +90,13 @@ def test_columns_in_blocks_give_the_same_models(monkeypatch):
     np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", [2, 24, 27])
+def test_models_that_are_equal_but_for_rounding_are_told_apart_by_their_order(seed):
+    X, y, _ = datasets.make_sparse_signal(80, 30, 3, snr=15.0, random_state=seed)
+    found = [PursuitRegressorCV(selection="one_se").fit(Z, y).choice_ for Z in (X, np.asfortranarray(X))]
+    assert found[0]["family"] == found[1]["family"]
+
+
 def test_a_very_wide_X_is_searched_with_few_tables_of_its_width():
     """Fresh memory cost most of the time: there were 78 such tables."""
     X, y, _ = datasets.make_sparse_signal(10, 60_000, 2, random_state=0)

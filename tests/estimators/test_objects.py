@@ -62,5 +62,5 @@ def test_an_object_gives_the_model_of_its_name(model, objects):
 
 
 def test_frank_wolfe_has_no_path():
-    with pytest.raises(ValueError, match="solver needs a number of coefficients, as omp, mp, cosamp, grasp"):
+    with pytest.raises(ValueError, match="solvers that take n_nonzero_coefs"):
         PursuitRegressorCV(solver=FrankWolfe(L1Ball(2.0))).fit(X, Y)

@@ -56,10 +56,9 @@ def monitored(method: Method) -> Method:
 
     @wraps(method)
     def call(self: MonitoredParams, *args: object, **options: object) -> object:
-        name = type(self).__name__
         if self.time_limit is not None or not isinstance(self.verbose, bool):
-            check_values(name, {}, verbose=self.verbose, time_limit=self.time_limit)
-        with single_threaded_blas(), monitoring(name, self.verbose, self.time_limit):
+            check_values({}, verbose=self.verbose, time_limit=self.time_limit)
+        with single_threaded_blas(), monitoring(type(self).__name__, self.verbose, self.time_limit):
             return method(self, *args, **options)
 
     return call  # type: ignore[return-value]

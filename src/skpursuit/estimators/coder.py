@@ -26,7 +26,7 @@ from skpursuit.estimators.base import (
     monitored,
     with_checked_indices,
 )
-from skpursuit.estimators.parameter_rules import COUNT, SIZE, check_parameters, one_of
+from skpursuit.estimators.parameter_rules import COUNT, FLAG, SIZE, Rule, check_parameters, one_of, or_none
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -38,11 +38,11 @@ from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import default_sparsity as sparsity
 
-CODE_RULES: dict[str, Any] = {
-    "solver": [one_of(*RELATIVE_COST)],
-    "atom_score": [one_of("correlation", "gain")],
-    "positive": ["boolean"],
-    "n_jobs": [COUNT, None],
+CODE_RULES: dict[str, Rule] = {
+    "solver": one_of(*RELATIVE_COST),
+    "atom_score": one_of("correlation", "gain"),
+    "positive": FLAG,
+    "n_jobs": or_none(COUNT),
 }
 
 
@@ -311,17 +311,17 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         shape = np.shape(dense(self.dictionary, "dictionary"))
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
-        own: dict[str, Any] = {**CODE_RULES, "ridge": [SIZE], "atoms_per_step": [COUNT]}
-        own["transform_max_iter"] = [COUNT, None]
+        own: dict[str, Rule | None] = {**CODE_RULES, "ridge": SIZE, "atoms_per_step": COUNT}
+        own |= {"dictionary": None, "memory_limit": None, "transform_max_iter": or_none(COUNT)}
         for name, least in (("n_nonzero_coefs", 1), ("tol", 0)):
             given = getattr(self, name)
             if np.ndim(given):
-                own[name], each = "no_validation", np.asarray(given)
+                own[name], each = None, np.asarray(given)
                 whole = each.dtype.kind in ("iu" if name != "tol" else "fiu")
                 if each.ndim != 1 or not whole or not (np.isfinite(each) & (each >= least)).all():
                     kind = "a float" if name == "tol" else "an int"
                     raise ValueError(f"{name} must be {kind} of at least {least}, or one for each signal")
-        check_parameters(self, dictionary="no_validation", memory_limit="no_validation", **own)
+        check_parameters(self, **own)
         as_bytes("memory_limit", self.memory_limit, 1)
         check_rule(self)
         if self.solver == "cosamp" and self.atoms_per_step > 1:

@@ -153,7 +153,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
 
     def _checked(self, X: Any, reset: bool = True) -> np.ndarray:
         """The signals as an array of floats, after a check of the parameters."""
-        check_parameters(self, random_state=["random_state"], max_iter=[COUNT], **CODE_RULES)
+        check_parameters(self, max_iter=COUNT, **CODE_RULES)
         check_rule(self)
         check_unmasked(X=X)
         return validate_data(self, X, dtype=FLOAT_DTYPES, reset=reset)

@@ -127,7 +127,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             Targets, or labels of classes.
         sample_weight : array-like of shape (n_samples,), optional
         """
-        check_parameters(self, loss="no_validation")  # "auto" is a loss here
+        check_parameters(self)
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         n, d = samples.base.shape

@@ -28,7 +28,7 @@ from skpursuit.estimators.omp_functions import (
     warn_if_premature,
 )
 from skpursuit.estimators.omp_small import OMPPath
-from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters
+from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters, or_none
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats
@@ -244,7 +244,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
         **fit_params : dict
             For the splitter; needs scikit-learn's metadata routing.
         """
-        check_parameters(self, max_iter=[COUNT_OR_ZERO, None])
+        check_parameters(self, max_iter=or_none(COUNT_OR_ZERO))
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples
         n, d = base.shape

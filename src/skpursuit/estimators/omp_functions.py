@@ -94,7 +94,7 @@ def orthogonal_mp(
     given: dict[str, Any] = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute}
     given |= {"copy_X": copy_X, "return_path": return_path, "return_n_iter": return_n_iter}
     given["selector"] = selector
-    check_values("orthogonal_mp", {}, **given)
+    check_values({}, **given)
     if not is_design(X):
         X = check_array(
             with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, ensure_all_finite=False
@@ -148,7 +148,7 @@ def orthogonal_mp_gram(
     """
     given = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "copy_Gram": copy_Gram, "copy_Xy": copy_Xy}
     given |= {"return_path": return_path, "return_n_iter": return_n_iter}
-    check_values("orthogonal_mp_gram", {}, **given)
+    check_values({}, **given)
     gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):

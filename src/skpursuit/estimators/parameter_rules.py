@@ -1,8 +1,8 @@
 """Which values each parameter of an estimator may have, and which do nothing beside others.
 
-A parameter has one meaning in every estimator, so scikit-learn's constraints of its values are found by its
-name; an estimator whose parameter differs says so (`**own`). An estimator with a parameter that has no
-constraint cannot be fitted at all, so that none is left unchecked.
+A parameter has one meaning in every estimator, so the rule of its values is found by its name; an estimator
+whose parameter differs says so (`**own`). An estimator with a parameter that has no rule cannot be fitted at
+all, so that none is left unchecked. Losses are checked by `as_loss`, where they are used.
 
 A parameter that would do nothing beside the others is refused (`cv` is warned about): `_no_effect` lists them
 all and says what to write instead. Parameters that change no result (`n_jobs`, `verbose`, a seed where
@@ -11,21 +11,28 @@ nothing is drawn) are welcome everywhere.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from skpursuit.parameters import short_repr
+from skpursuit.parameters import MAX_INT64, short_repr
 from skpursuit.problem.losses import as_loss
 from skpursuit.selectors import SELECTORS, Selector
 from skpursuit.solvers import SOLVERS, Solver, solver_class, solver_names
+
+Rule = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and as a test
+MAX_FLOAT = sys.float_info.max
+SOURCES = (np.random.RandomState, np.random.Generator)
+CRITERIA = ("aic", "bic", "ebic")
+
+
+class ParameterError(ValueError, TypeError):
+    """A parameter has a value that it cannot have; as in scikit-learn, both kinds of error at once."""
 
 
 def is_auto(value: object) -> bool:
@@ -33,68 +40,100 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-CRITERIA = ("aic", "bic", "ebic")
+def _is_whole(value: object, least: int) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and least <= int(value) <= MAX_INT64
 
 
-class Number(Interval):
-    """An interval without True, False and numbers that NumPy cannot hold."""
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Whether a value is in it."""
-        most = 2**63 - 1 if self.type is Integral else sys.float_info.max
-        return bool(not isinstance(val, bool) and super().is_satisfied_by(val) and abs(val) <= most)
+def _are_sizes(values: Any) -> bool:
+    """Whether there are values, and all of them are finite numbers of at least 0."""
+    numbers: list[Any] = [v for v in values if isinstance(v, Real) and not isinstance(v, bool)]
+    return 0 < len(numbers) == len(values) and all(0 <= v <= MAX_FLOAT for v in numbers)
 
 
-COUNT = Number(Integral, 1, None, closed="left")
-COUNT_OR_ZERO = Number(Integral, 0, None, closed="left")
-SIZE = Number(Real, 0, None, closed="left")
+def one_of(*words: str) -> Rule:
+    """One of these words."""
+    return " or ".join(map(repr, words)), lambda v: isinstance(v, str) and v in words
 
 
-def one_of(*words: str) -> StrOptions:
-    """One of these words, listed in this order."""
-    return StrOptions(dict.fromkeys(words).keys())
+def either(rule: Rule, more: str, holds: Callable[[Any], bool]) -> Rule:
+    """A rule that allows something more."""
+    return f"{rule[0]} or {more}", lambda v: holds(v) or rule[1](v)
 
 
+def or_none(rule: Rule) -> Rule:
+    """A rule that allows None too."""
+    return either(rule, "None", lambda v: v is None)
+
+
+def _know_sparsity(value: Any) -> bool:
+    several = value if isinstance(value, (list, tuple)) else [value]
+    known = ("auto", *solver_names(lambda kind: kind.takes_sparsity))
+    able = [v.takes_sparsity if isinstance(v, Solver) else isinstance(v, str) and v in known for v in several]
+    return len(able) > 0 and all(able)
+
+
+def _is_scoring(value: Any) -> bool:
+    from sklearn.metrics import get_scorer_names
+
+    return value in (*CRITERIA, *get_scorer_names()) if isinstance(value, str) else callable(value)
+
+
+def _are_folds(value: Any) -> bool:
+    several = isinstance(value, Iterable) or getattr(value, "split", None) is not None
+    return _is_whole(value, 2) or (several and not isinstance(value, (str, bytes)))
+
+
+FLAG: Rule = "True or False", lambda v: isinstance(v, (bool, np.bool_))
+COUNT: Rule = "a whole number of at least 1", lambda v: _is_whole(v, 1)
+COUNT_OR_ZERO: Rule = "a whole number of at least 0", lambda v: _is_whole(v, 0)
+SIZE: Rule = "a number of at least 0", lambda v: _are_sizes([v])
 FLAGS = (
     *("fit_intercept", "shared_support", "null_test", "refit"),
     *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
 )
-CONSTRAINTS: dict[str, object] = {
-    **dict.fromkeys(FLAGS, ("boolean",)),
-    **dict.fromkeys(("n_nonzero_coefs", "max_nonzero_coefs", "n_components", "max_iter"), (COUNT, None)),
-    "batch_size": [COUNT],
-    "memory_limit": [COUNT, str],
-    **dict.fromkeys(("tol", "ridge", "time_limit"), (SIZE, None)),
-    "ridges": [one_of("auto"), SIZE, list, tuple, np.ndarray],
-    "scale": [one_of("auto", "column", "none")],
-    "solver": [one_of(*SOLVERS), Solver],
-    "selector": [one_of(*SELECTORS), Selector],
-    "loss": "no_validation",  # `as_loss` takes objects of users
-    "n_features_to_select": [COUNT, one_of("cv"), None],
-    "n_resamples": [COUNT_OR_ZERO],
-    "threshold": [Number(Real, 0.5, 1, closed="right")],
-    "selection": [one_of("best", "one_se")],
-    "precompute": ["boolean", one_of("auto")],
-    "multi_class": [one_of("ovr", "ovr_shared", "multinomial")],
-    "class_weight": [dict, one_of("balanced"), None],
-    "cv": ["cv_object"],
-    "scoring": [str, callable, None],
-    "callback": [callable, None],
-    "n_jobs": [Number(Integral, None, -1, closed="right"), COUNT, None],
-    "random_state": ["random_state", np.random.Generator],
-    "verbose": ["boolean", COUNT_OR_ZERO, one_of("auto")],
+RULES: dict[str, Rule | None] = {
+    **dict.fromkeys(FLAGS, FLAG),
+    **dict.fromkeys(("n_nonzero_coefs", "max_nonzero_coefs", "n_components", "max_iter"), or_none(COUNT)),
+    "batch_size": COUNT,
+    **dict.fromkeys(("tol", "ridge", "time_limit"), or_none(SIZE)),
+    "ridges": either(
+        SIZE,
+        "several or 'auto'",
+        lambda v: is_auto(v) or (isinstance(v, (list, tuple, np.ndarray)) and _are_sizes(v)),
+    ),
+    "scale": one_of("auto", "column", "none"),
+    "solver": either(one_of(*SOLVERS), "a Solver", lambda v: isinstance(v, Solver)),
+    "selector": either(one_of(*SELECTORS), "a Selector", lambda v: isinstance(v, Selector)),
+    "loss": None,
+    "n_features_to_select": or_none(either(COUNT, "'cv'", one_of("cv")[1])),
+    "n_resamples": COUNT_OR_ZERO,
+    "threshold": ("above 0.5 and at most 1", lambda v: _are_sizes([v]) and 0.5 < v <= 1),
+    "selection": one_of("best", "one_se"),
+    "precompute": either(FLAG, "'auto'", is_auto),
+    "multi_class": one_of("ovr", "ovr_shared", "multinomial"),
+    "class_weight": either(
+        one_of("balanced"),
+        "a dict of numbers of at least 0 or None",
+        lambda v: v is None or (isinstance(v, dict) and _are_sizes([0, *v.values()])),
+    ),
+    "cv": or_none(("a number of folds of at least 2, a splitter, splits", _are_folds)),
+    "scoring": or_none(("'aic', 'bic', 'ebic', the name of a scorer, a function", _is_scoring)),
+    "callback": or_none(("a function", callable)),
+    "n_jobs": or_none(("a whole number other than 0", lambda v: _is_whole(v, -MAX_INT64) and v != 0)),
+    "random_state": either(
+        or_none(COUNT_OR_ZERO), "a RandomState or a Generator", lambda v: isinstance(v, SOURCES)
+    ),
+    "verbose": either(COUNT_OR_ZERO, "True, False or 'auto'", lambda v: is_auto(v) or FLAG[1](v)),
 }
+PATH_SOLVERS: Rule = "'auto' or solvers that take n_nonzero_coefs, as 'omp' does", _know_sparsity
 
 
-PATH_SOLVERS = [one_of("auto", *SOLVERS), Solver, list, tuple]  # those that know a number of coefficients
-
-
-def check_parameters(estimator: Any, **own: object) -> None:
-    """Check what is not as by default; `own` has constraints that differ from those of their names."""
-    defaults = _parameters(estimator.__class__)
+def check_parameters(estimator: Any, **own: Rule | None) -> None:
+    """Check what is not as by default; `own` has rules that differ from those of their names."""
+    defaults = {part.name: part.default for part in fields(estimator)}
     given = {name: getattr(estimator, name) for name in defaults}
     new = {name: value for name, value in given.items() if value is not defaults[name]}
-    check_values(type(estimator).__name__, own, **new)
+    check_values(own, **new)
     plain = bool, int, float, str, np.generic  # those that may equal a default without being it
     changed = {name for name, value in new.items() if not isinstance(value, plain) or value != defaults[name]}
     for names, reason in _no_effect(given, changed) if changed else ():
@@ -107,34 +146,12 @@ def check_parameters(estimator: Any, **own: object) -> None:
             warnings.warn(message, UserWarning, stacklevel=4)  # scikit-learn's checks set it everywhere
 
 
-def check_values(caller: str, own: Mapping[str, object], **given: Any) -> None:
-    """Check values by the constraints of their names, and the parts of those that have parts."""
-    constraints = {name: own[name] if name in own else CONSTRAINTS[name] for name in given}
-    validate_parameter_constraints(constraints, given, caller)
-    ridges, weights = given.get("ridges", 0.0), given.get("class_weight") or {}
-    if (np.ndim(ridges) and not all(SIZE.is_satisfied_by(one) for one in ridges)) or np.size(ridges) == 0:
-        raise ValueError(f"ridges must be numbers of at least 0, one or several, got {short_repr(ridges)}")
-    if isinstance(weights, dict) and not all(SIZE.is_satisfied_by(one) for one in weights.values()):
-        raise ValueError(f"class_weight must have numbers of at least 0, got {short_repr(weights)}")
-    if "solver" in given and own.get("solver") is PATH_SOLVERS:
-        able = solver_names(lambda kind: kind.takes_sparsity)
-        for one in _solvers(given) or [None]:
-            if not (one.takes_sparsity if isinstance(one, Solver) else one in ("auto", *able)):
-                raise ValueError(
-                    f"solver needs a number of coefficients, as {', '.join(able)} have; got {short_repr(one)}"
-                )
-    if isinstance(given.get("scoring"), str) and given["scoring"] not in CRITERIA:
-        from sklearn.metrics import get_scorer
-
-        get_scorer(given["scoring"])  # its message names the parameter
-    if "loss" in given and not ("loss" in own and is_auto(given["loss"])):
-        as_loss(given["loss"])
-
-
-@cache
-def _parameters(kind: type) -> dict[str, object]:
-    """The parameters of an estimator, which scikit-learn reads from its signature, and their defaults."""
-    return {name: known.default for name, known in inspect.signature(kind).parameters.items()}
+def check_values(own: Mapping[str, Rule | None], **given: Any) -> None:
+    """Check values by the rules of their names."""
+    for name, value in given.items():
+        rule = own[name] if name in own else RULES[name]
+        if rule is not None and not rule[1](value):
+            raise ParameterError(f"{name} must be {rule[0]}, got {short_repr(value)}")
 
 
 Given = Mapping[str, Any]  # the parameters of an estimator
