@@ -1,55 +1,34 @@
 """Certified selections against long double: python benchmarks/certified_proof.py [selections [form ...]].
 
-Hostile families of X (heavy tails, copies and near copies, drifts, offsets, few values, outliers, sizes far
-apart) meet residuals of a pursuit's kind, one column of X or a spike. For every pair the intervals of all
-columns, by single estimates and by followed paths, must hold the product in long double, and the columns
-they leave must hold all that attain its maximum. Every form of the kernel is forced in turn.
+Hostile families of X (those of hostile_cases, and a few more) meet residuals of a pursuit's kind, one column
+of X or a spike. For every pair the intervals of all columns, by single estimates and by followed paths, must
+hold the product in long double, and the columns they leave must hold all that attain its maximum. Every form
+of the kernel is forced in turn.
 """
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-from common import ENTRIES
+from hostile_cases.tables import ARRAYS, OTHERS, SIGNALS
 
 from skpursuit.data.codes.coded_tile import CodedTile
 from skpursuit.kernels import code_products as products
 
 Matrix = np.ndarray
 REAL = np.longdouble
-
-
-def copies(rng: np.random.Generator, n: int, d: int) -> Matrix:
-    """Threes of columns: the first two are equal, the last is nearly."""
-    X = rng.standard_normal((n, d))[:, np.arange(d) // 3 * 3]
-    X[:, 2::3] += 1e-7 * rng.standard_normal((n, len(range(2, d, 3))))
-    return X
-
-
-def outliers(rng: np.random.Generator, n: int, d: int) -> Matrix:
-    X = rng.standard_normal((n, d))
-    X[rng.integers(0, n, 4 + n // 100), rng.integers(0, d, 4 + n // 100)] = 10.0 ** rng.uniform(1, 8)
-    return X
-
-
-FAMILIES: dict[str, Callable[[np.random.Generator, int, int], Matrix]] = {
-    "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
-    **{name: ENTRIES[name] for name in ("t(4)", "cauchy", "correlated")},
-    "binary": lambda rng, n, d: (rng.random((n, d)) < rng.uniform(0.02, 0.5, d)).astype(float),
-    "copies": copies,
+FAMILIES = {
+    **SIGNALS,
+    **OTHERS,
+    "correlated": lambda rng, n, d: rng.standard_normal((n, d)) + 3.0 * rng.standard_normal((n, 1)),
     "offsets": lambda rng, n, d: rng.standard_normal((n, d)) + 10.0 ** rng.uniform(0, 6, d),
     "drifts": lambda rng, n, d: rng.standard_normal((n, d)).cumsum(axis=0),
-    "outliers": outliers,
+    "outliers": lambda rng, n, d: rng.standard_normal((n, d)) * 1e8 ** (rng.random((n, d)) < 0.003),
     "sizes": lambda rng, n, d: rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-12, 12, d),
     "few rows count": lambda rng, n, d: rng.standard_normal((n, d)) * (rng.random((n, 1)) < 0.02),
 }
-LAYOUTS: list[Callable[[Matrix], Matrix]] = [
-    np.ascontiguousarray,
-    np.asfortranarray,
-    lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-    lambda X: X.astype(np.float32),
-]
+LAYOUTS = [ARRAYS[name] for name in ("c_order", "f_order", "strided", "float32")]
 
 
 def residuals(rng: np.random.Generator, X: Matrix, count: int) -> Matrix:
@@ -82,7 +61,9 @@ def check(form: str, family: str, seed: int, count: int = 24) -> Iterator[tuple[
     n, d = int(rng.integers(1, 700)), int(rng.integers(2, 60))
     if seed % 8 == 0:
         n += 2048  # scales are predicted
-    X = LAYOUTS[seed % len(LAYOUTS)](FAMILIES[family](rng, n, d))
+    drawn = FAMILIES[family](rng, n, d)
+    X = np.asarray(drawn[0] if family in OTHERS else drawn, float)
+    X = LAYOUTS[seed % len(LAYOUTS)](rng, X)
     tile, R = CodedTile.build(X, form, fine=True), residuals(rng, X, count)
     true, half = R.astype(REAL) @ X.astype(REAL), count // 2
     for fine in (False, True):

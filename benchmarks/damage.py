@@ -263,9 +263,7 @@ def ods(folder):
         text = f"<text:p>{value}</text:p>" if isinstance(value, str) else ""
         return f'<table:table-cell office:value-type="{kind}>{text}</table:table-cell>'
 
-    body = "".join(
-        f"<table:table-row>{''.join(map(cell, line))}</table:table-row>" for line in (heads, *lines)
-    )
+    body = "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in (heads, *lines))
     for tag in ('table:table table:name="s"', "office:spreadsheet", "office:body"):
         body = f"<{tag}>{body}</{tag.split()[0]}>"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -447,31 +445,21 @@ def run_case(form, good, answer, seed):
         return what, "same", ""
     if form.sealed and not inside:
         return what, "silent", f"another answer, without a word: {str(found)[:200]}"
-    finite = np.isfinite(list(leaves(found))).all()
-    return what, "other", "" if finite else f"an answer that is not finite: {str(found)[:200]}"
+    with contextlib.suppress(ValueError):
+        json.dumps(found, allow_nan=False)
+        return what, "other", ""
+    return what, "other", f"an answer that is not finite: {str(found)[:200]}"
 
 
 def is_sentence(error, path):
     """Whether an error is one of ours that names the file, or click's; refused numbers of X need no file."""
     import click
 
+    told, place = getattr(error, "message", str(error)), str(path.parent)
     if isinstance(error, click.ClickException):
-        lines = error.message.splitlines()
-        return str(path.parent) in error.message and (
-            path.suffix != ".json" or all("; " in line for line in lines)
-        )
-    named = str(path.parent) in str(error) or re.match(
-        r"X contains NaN|column \d+ of X is of size", str(error)
-    )
+        return place in told and (path.suffix != ".json" or all("; " in line for line in told.splitlines()))
+    named = place in told or re.match(r"X contains NaN|column \d+ of X is of size", told)
     return isinstance(error, ValueError) and bool(named)
-
-
-def leaves(value):
-    if isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from leaves(part)
-    elif isinstance(value, float):
-        yield value
 
 
 def files_below(folder):

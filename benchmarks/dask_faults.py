@@ -112,9 +112,7 @@ def bits(result) -> str:
 
 def fit(X, y, **more):
     """The fit of all experiments."""
-    return minimize(
-        as_design(X, memory_limit=LIMIT), y, OMP(n_nonzero_coefs=ATOMS), "certified", LOSS, **more
-    )
+    return minimize(as_design(X, memory_limit=LIMIT), y, OMP(ATOMS), "certified", LOSS, **more)
 
 
 def kill(options) -> None:
@@ -229,9 +227,7 @@ def beyond(options) -> None:
     with Cluster(2, f"{limit}MB") as made, peaks([one.pid for one in made.workers], "VmRSS") as tops:
         result = fit(X, y)
     used, seconds = ", ".join(f"{top:.0f}" for top in tops), time.perf_counter() - began
-    print(
-        f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used {used} MB; ", end=""
-    )
+    print(f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used {used} MB")
     print(f"{seconds:.0f} s, {len(result.support)} atoms")
 
 
@@ -246,10 +242,8 @@ def trips(options) -> None:
                 began = time.perf_counter()
                 for _ in range(5):
                     store.product(r)
-                spent = (time.perf_counter() - began) / 5
-                print(
-                    f"{len(store.places)} tasks, {r.nbytes / 1e6:.1f} MB sent: {1000 * spent:.0f} ms a trip"
-                )
+                spent, tasks = (time.perf_counter() - began) / 5, len(store.places)
+                print(f"{tasks} tasks, {r.nbytes / 1e6:.1f} MB sent: {1000 * spent:.0f} ms a trip")
 
 
 PARTS = {part.__name__: part for part in (kill, lost, memory, beyond, restart, child, workers, trips)}

@@ -50,9 +50,8 @@ def race(problem: Race, seeds: int, repeats: int, quick: bool) -> tuple[dict[str
             if ratio < least:
                 wrong.append(f"{problem.name}, {name}: {ratio:.2f} is below {least:.2f}")
         mark = "=" if name in versus else " "
-        print(
-            f"  {mark}{name:<33}{1e3 * np.median(seconds[name]):>10.2f} ms{ratio:>8.2f}x  {told}", flush=True
-        )
+        usual = 1e3 * np.median(seconds[name])
+        print(f"  {mark}{name:<33}{usual:>10.2f} ms{ratio:>8.2f}x  {told}", flush=True)
     return median, wrong
 
 
@@ -89,17 +88,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="tiny problems, once")
     parser.add_argument("--only", default="", metavar="TEXT", help="problems with this in their name")
     parser.add_argument("--seeds", type=int, help="problems of each kind (the case has a default)")
-    parser.add_argument(
-        "--repeats", type=int, default=3, help="runs of each function, of which the best counts"
-    )
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each function; the best counts")
     parser.add_argument("--write", action="store_true", help="costs, guarantees: write them into their files")
     files = parser.add_argument_group("files")
     files.add_argument("--folder", default=".", help="where files of X are written (they are removed)")
     files.add_argument("--shape", type=int, nargs=2, default=(60_000, 25_000), metavar=("N", "D"))
     files.add_argument("--memory-limit", default="3GB")
-    files.add_argument(
-        "--exact-steps", type=int, default=6, help="steps of exact selection that are measured"
-    )
+    files.add_argument("--exact-steps", type=int, default=6, help="measured steps of exact selection")
     files.add_argument("--fit", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.list or given.case is None:

@@ -38,7 +38,7 @@ def spelled(estimator):
 
 def drawn(rng, k, solvers, quadratic=True, max_iter=10):
     """Parameters of an estimator that have a solver and a selector by chance."""
-    solver, selector = str(rng.choice(solvers)), draw_selector(rng, quadratic)[1]
+    solver, selector = str(rng.choice(solvers)), draw_selector(rng, quadratic)[0]
     k, max_iter = None if solver == "fw" else k, None if solver == "omp" else max_iter
     given = {"solver": solver, "selector": selector, "n_nonzero_coefs": k, "max_iter": max_iter}
     return given | {"fit_intercept": bool(rng.random() < 0.7), "random_state": 0}
@@ -70,9 +70,7 @@ def means_out(ref, coef, intercept):
     reach = ref.y_size + np.abs(np.asarray(coef).astype(LD)) @ ref.mean_sizes
     off = np.abs(np.asarray(intercept, LD) - b)
     if (off > 300 * unit * reach + 1e-300).any():
-        return [
-            ("intercept", f"intercept {intercept!r}, residuals of mean zero need {np.asarray(b, float)!r}")
-        ]
+        return [("intercept", f"{intercept!r}, residuals of mean zero need {np.asarray(b, float)!r}")]
     return []
 
 
@@ -97,9 +95,8 @@ def regressor(rng, table):
     draw_targets(rng, table)
     prepared(rng, table, sources=ARRAYS)
     k, d, several = draw_k(rng, table), table.X.shape[1], table.y.ndim == 2
-    given = drawn(
-        rng, k, ["omp", "omp", "omp", "mp", "cosamp", "grasp", "omp" if several else "fw"], max_iter=20
-    )
+    solvers = ["omp", "omp", "omp", "mp", "cosamp", "grasp", "omp" if several else "fw"]
+    given = drawn(rng, k, solvers, max_iter=20)
     solver, intercept, scaled = given["solver"], given["fit_intercept"], bool(rng.random() < 0.4)
     model = sk.PursuitRegressor(scale="column" if scaled else "none", shared_support=several, **given)
     fit(table, model)
@@ -198,7 +195,7 @@ def cross_validated(rng, table):
         table.weights = table.weights + 0.25  # every fold needs rows that count
     criterion = None if n >= 9 else str(rng.choice(["aic", "bic", "ebic"]))
     solver = "auto" if criterion is None and rng.random() < 0.5 else "omp"
-    selector = draw_selector(rng)[1]
+    selector, _ = draw_selector(rng)
     model = sk.PursuitRegressorCV(
         solver=solver, selector="auto" if solver == "auto" else selector,
         max_nonzero_coefs=draw_k(rng, table), scoring=criterion, null_test=False, random_state=0,
@@ -285,18 +282,14 @@ def path_functions(rng, table):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
         if by_gram:
-            table.notes["call"] = (
-                f"orthogonal_mp_gram(X.T @ X, X.T @ y, n_nonzero_coefs={k}), X {table.X.shape}"
-            )
+            table.notes["call"] = f"orthogonal_mp_gram(X.T @ X, X.T @ y, {k}), X {table.X.shape}"
             with np.errstate(all="ignore"):
                 G, Xy = table.X.T @ table.X, table.X.T @ table.y
             if not (np.isfinite(G).all() and np.isfinite(Xy).all()):
                 return []
             coef = sk.orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k, return_path=True)
         else:
-            table.notes["call"] = (
-                f"orthogonal_mp(X, y, n_nonzero_coefs={k}), {table.source}, X {table.X.shape}"
-            )
+            table.notes["call"] = f"orthogonal_mp(X, y, {k}), source {table.source}, X {table.X.shape}"
             coef = sk.orthogonal_mp(table.given, table.y, n_nonzero_coefs=k, return_path=True)
     if not np.isfinite(coef).all():
         return [("finite", "coefficients are not finite")]
@@ -360,12 +353,5 @@ def coder(rng, table):
     return wrong
 
 
-PROGRAMS = {
-    regressor: 9,
-    general_regressor: 3,
-    classifier: 4,
-    cross_validated: 2,
-    drop_in: 4,
-    path_functions: 3,
-    coder: 3,
-}
+PROGRAMS = {regressor: 9, general_regressor: 3, classifier: 4, cross_validated: 2}
+PROGRAMS |= {drop_in: 4, path_functions: 3, coder: 3}

@@ -9,6 +9,10 @@ import numpy as np
 import skpursuit as sk
 from skpursuit.problem.losses import LOSSES, as_loss
 
+from .programs import common, minimize
+from .reference import Reference
+from .tables import Table
+
 
 def float32_of_low_rank(rng, table):
     """Coefficients give the objective told, and estimators predict as with float64."""
@@ -16,14 +20,10 @@ def float32_of_low_rank(rng, table):
     X = (rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d))).astype(np.float32)
     X = X + (rng.random() < 0.3) * np.float32(1e-6) * rng.standard_normal((n, d)).astype(np.float32)
     y, k = rng.standard_normal(n), int(rng.integers(1, min(n, d) + 1))
-    table.notes["call"] = f"float32 X {X.shape} of rank {rank}, OMP({k})"
-    wide = X.astype(np.float64)
-    result = sk.minimize(X, y, sk.OMP(k))
-    there = 0.5 * np.sum((wide @ result.coef - y) ** 2)
-    wrong = []
-    if not abs(there - result.objective) <= 1e-6 * (there + 0.5 * y @ y):
-        wrong.append(("objective", f"{result.objective:.6g} is told, coefficients give {there:.6g}"))
-    scores = [sk.PursuitRegressor(n_nonzero_coefs=k).fit(A, y).score(A, y) for A in (X, wide)]
+    exact = Table(X.astype(np.float64), y, given=X, source=f"float32 of rank {rank}")
+    wrong = common(Reference(exact), minimize(exact, sk.OMP(k), "auto"), k)
+    table.notes = exact.notes
+    scores = [sk.PursuitRegressor(n_nonzero_coefs=k).fit(A, y).score(A, y) for A in (X, exact.X)]
     if not abs(scores[0] - scores[1]) <= 1e-3:
         wrong.append(("float32", f"R2 {scores[0]:.4f} where float64 has {scores[1]:.4f}"))
     return wrong

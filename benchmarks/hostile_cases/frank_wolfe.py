@@ -29,7 +29,7 @@ def frank_wolfe(rng, table):
         gap_tol=float(norm(ref.b) ** 2) * 1e-6 if rng.random() < 0.3 and norm(ref.b) < 1e100 else None,
         lazy=bool(rng.random() < 0.2),
     )
-    selector = draw_selector(rng, quadratic=loss == "squared", entries=table.source != "operator")[1]
+    selector, _ = draw_selector(rng, loss == "squared", entries=table.source != "operator")
     result = minimize(table, solver, selector, loss)
     reach = radius * np.abs(ref.X).max(initial=0)
     wrong = common(ref, result, None, False, reach)
@@ -64,9 +64,8 @@ def feasible(solver, result):
     if total > radius * (1 + unit):
         return [("feasible", f"||w||_1 is {float(total)!r}, the radius {float(radius)!r}")]
     if isinstance(solver.constraint, sk.Simplex) and ((w < 0).any() or total < radius * (1 - unit)):
-        return [
-            ("feasible", f"smallest {float(w.min()):.3g}, sum {float(w.sum())!r}, radius {float(radius)!r}")
-        ]
+        told = f"smallest {float(w.min()):.3g}, sum {float(w.sum())!r}, radius {float(radius)!r}"
+        return [("feasible", told)]
     return []
 
 
@@ -79,9 +78,8 @@ def bounds_of_gaps(ref, solver, result):
             continue
         slack = unit * (abs(before) + abs(record.gap) + abs(result.objective) + scale_of(ref, solver))
         if before - record.gap > result.objective + slack:
-            return [
-                ("gap", f"objective {before!r}, gap {record.gap!r}, but the run ends at {result.objective!r}")
-            ]
+            told = f"objective {before!r}, gap {record.gap!r}, but the run ends at {result.objective!r}"
+            return [("gap", told)]
     return []
 
 
@@ -103,9 +101,8 @@ def frank_wolfe_status(ref, solver, result):
     name = result.status.name
     limit = LD(solver.gap_tol or 0.0) if name in ("CONVERGED", "OPTIMAL") else None
     if name == "STALLED":
-        limit = LD(1e-7) * (gap + abs(ref.objective(starting_point(ref, solver)))) + LD(1e-12) * scale_of(
-            ref, solver
-        )
+        start = abs(ref.objective(starting_point(ref, solver)))
+        limit = LD(1e-7) * (gap + start) + LD(1e-12) * scale_of(ref, solver)
     if limit is None:
         return []
     if gap > limit * (1 + 1e-6) + 4 * doubt + ref.rows * np.finfo(float).tiny:
@@ -122,9 +119,8 @@ def rate(ref, solver, result):
     told = [record.objective for record in result.history]
     for t, value in enumerate(told, 1):
         if value - min(told) > bound / (t + 2) * (1 + 1e-9) + 1e-12 * abs(value):
-            return [
-                ("rate", f"step {t}: {value!r}, later {min(told)!r}, the bound is {float(bound / (t + 2))!r}")
-            ]
+            bound = float(bound / (t + 2))
+            return [("rate", f"step {t}: {value!r}, later {min(told)!r}, the bound is {bound!r}")]
     return []
 
 

@@ -62,9 +62,8 @@ def minimize(table, solver, selector, loss="squared", **more):
         f"minimize(X, y, {solver!r}, {spell(selector)!r}, {loss!r}), source {table.source}, "
         f"X {table.X.shape}, y {table.y.shape}, weights {table.weights is not None}"
     )
-    return sk.minimize(
-        table.given, table.y, solver, selector, loss, sample_weight=table.weights, random_state=0, **more
-    )
+    more |= {"sample_weight": table.weights, "random_state": 0}
+    return sk.minimize(table.given, table.y, solver, selector, loss, **more)
 
 
 def prepared(rng, table, loss="squared", sources=SOURCES):
@@ -85,7 +84,7 @@ def drawn_loss(rng, table):
 
 def solved(rng, table, solver, loss="squared", reach=0.0, exact=0.7):
     """A run with a selector that is drawn: the selector, the result, a reference, and what is wrong."""
-    _, selector, proven = draw_selector(rng, loss == "squared", exact, table.source != "operator")
+    selector, proven = draw_selector(rng, loss == "squared", exact, table.source != "operator")
     result, ref = minimize(table, solver, selector, loss), Reference(table, loss)
     k = getattr(solver, "n_nonzero_coefs", None)
     return selector, result, ref, common(ref, result, k, proven, reach)
@@ -193,15 +192,12 @@ def resumed(rng, table, solver, selector, result):
     stop = int(rng.integers(1, result.n_iter))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.ckpt"
-        minimize(
-            table, solver, selector, checkpoint=path, callback=lambda record: record.iteration + 1 == stop
-        )
+        ended = lambda record: record.iteration + 1 == stop  # noqa: E731
+        minimize(table, solver, selector, checkpoint=path, callback=ended)
         again = minimize(table, solver, selector, checkpoint=path)
     same = again.support.tolist() == result.support.tolist() and np.array_equal(again.coef, result.coef)
     if not same or again.n_iter != result.n_iter:
-        return [
-            ("resume", f"stopped at {stop}: {again.support.tolist()} instead of {result.support.tolist()}")
-        ]
+        return [("resume", f"stopped at {stop}: {again.support.tolist()}, not {result.support.tolist()}")]
     return []
 
 
@@ -316,7 +312,7 @@ def stochastic(rng, table):
         solver = sk.StoIHT(k, max_iter=int(rng.choice([1, 5, 20])), batch_size=batch, step_size=step)
     else:
         solver = sk.StoGradMP(k, max_iter=5, batch_size=batch)
-    selector = draw_selector(rng, entries=table.source != "operator")[1]
+    selector, _ = draw_selector(rng, entries=table.source != "operator")
     if rng.random() < 0.8:
         selector = "exact"
     if "gram" in str(selector).lower():
@@ -328,12 +324,5 @@ def stochastic(rng, table):
     return replays.hard_thresholding(ref, result, solver, k) if followed and not wrong else wrong
 
 
-PROGRAMS = {
-    omp: 16,
-    matching_pursuit: 6,
-    cosamp: 9,
-    gradient_pursuit: 9,
-    general_matching_pursuit: 3,
-    grasp: 6,
-    stochastic: 4,
-}
+PROGRAMS = {omp: 16, matching_pursuit: 6, cosamp: 9, gradient_pursuit: 9}
+PROGRAMS |= {general_matching_pursuit: 3, grasp: 6, stochastic: 4}

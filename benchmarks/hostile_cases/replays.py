@@ -88,10 +88,8 @@ def omp_squared(ref, result, solver, k):
     w = result.coef.astype(LD)
     off = norm(ref.A @ w - z)
     if off > slack + 2 * coef_rounding(ref, result) + 64 * EPS * coef_reach(ref, w):
-        size = float(norm(z - ref.b))
-        wrong.append(
-            ("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}")
-        )
+        told = f"{float(off):.3g} off the best fit of residual norm {float(norm(z - ref.b)):.3g}"
+        wrong.append(("fit", f"predictions are {told}"))
     if solver.positive and (result.coef < 0).any():
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
     doubt = slack + 2 * coef_rounding(ref, result)
@@ -261,10 +259,8 @@ def cosamp(ref, result, solver, k, batch=False):
             wrong.append(("best", f"residual {float(true):.3g}, the best was {float(np.sqrt(2 * best)):.3g}"))
         return wrong
     if set(np.flatnonzero(result.coef.any(axis=1) if w.ndim == 2 else result.coef)) != set(support.tolist()):
-        return [
-            *wrong,
-            ("support", f"{sorted(result.support.tolist())}, the records lead to {support.tolist()}"),
-        ]
+        told = f"{sorted(result.support.tolist())}, the records lead to {support.tolist()}"
+        return [*wrong, ("support", told)]
     off = norm(ref.A @ result.coef.astype(LD) - z)
     if off > slack + 2 * coef_rounding(ref, result):
         wrong.append(("fit", f"predictions are {float(off):.3g} off those of the best fit, pruned"))

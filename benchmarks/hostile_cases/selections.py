@@ -19,38 +19,25 @@ class TwoBytes(sk.Certified):
         return super().find_with_memory(bound, query, memory)
 
 
-EXACT = {
-    "exact": lambda: "exact",
-    "auto": lambda: "auto",
-    "certified": lambda: "certified",
-    "certified fine": TwoBytes,
-    "gram": lambda: "gram",
-    "gram small": lambda: sk.Gram(memory_limit=4096),
-}
-HEURISTIC = {
-    "greedy": lambda: "greedy",
-    "greedy all rows": lambda: sk.Greedy(stop=sk.Budget(1.0)),
-    "greedy mixed": lambda: sk.Greedy(stop=sk.Stability(0.3) | sk.Budget(0.5)),
-    "greedy bound": lambda: sk.Greedy(stop=sk.ErrorBound(1e-3)),
-    "uniform": lambda: "uniform",
-    "importance": lambda: sk.Importance(stop=sk.Stability(5)),
-    "halving": lambda: "halving",
-    "halving-random": lambda: "halving-random",
-    "halving rich": lambda: sk.SuccessiveHalving(budget=3.0),
-    "halving doubling": lambda: sk.SuccessiveHalving(doubling=True, budget=0.05),
-    "halving paper": lambda: sk.SuccessiveHalving(exact_fraction=0.0, order="random"),
-    "reject": lambda: sk.SuccessiveReject(budget=0.3),
-    "quantized": lambda: "quantized",
-    "sketch short": lambda: sk.Quantized(max_recomputed=1),
-}
+EXACT = ("exact", "auto", "certified", TwoBytes(), "gram", sk.Gram(memory_limit=4096))
+BOUNDED = sk.Greedy(stop=sk.ErrorBound(1e-3))
+HEURISTIC = (
+    *("greedy", sk.Greedy(stop=sk.Budget(1.0)), sk.Greedy(stop=sk.Stability(0.3) | sk.Budget(0.5)), BOUNDED),
+    *("uniform", sk.Importance(stop=sk.Stability(5)), "halving", "halving-random"),
+    sk.SuccessiveHalving(budget=3.0),
+    sk.SuccessiveHalving(doubling=True, budget=0.05),
+    sk.SuccessiveHalving(exact_fraction=0.0, order="random"),
+    *(sk.SuccessiveReject(budget=0.3), "quantized", sk.Quantized(max_recomputed=1)),
+)
 
 
 def draw_selector(rng, quadratic=True, exact=0.7, entries=True):
     """A selector and whether its answers must be proven; `entries` says whether X has single ones."""
-    names = EXACT if rng.random() < exact else HEURISTIC
-    taken = [n for n in names if (quadratic or not n.startswith("gram")) and (entries or n != "reject")]
-    name = str(rng.choice(taken))
-    return name, names[name](), names is EXACT
+    every = EXACT if rng.random() < exact else HEURISTIC
+    refused = [] if quadratic else ["gram", sk.Gram]
+    refused += [] if entries else [sk.SuccessiveReject]
+    taken = [one for one in every if one not in refused and type(one) not in refused]
+    return taken[rng.integers(len(taken))], every is EXACT
 
 
 def spell(selector):
@@ -82,9 +69,7 @@ def select(rng, table):
     score = "group" if several else str(rng.choice(["absolute", "signed"]))
     k = int(rng.integers(1, min(d, 8) + 1)) if rng.random() < 0.9 else d
     off = np.flatnonzero(rng.random(d) < rng.choice([0.0, 0.3, 1.0], p=[0.6, 0.35, 0.05]))
-    name, selector, proven = draw_selector(
-        rng, quadratic=False, exact=0.6, entries=table.source != "operator"
-    )
+    selector, proven = draw_selector(rng, False, 0.6, table.source != "operator")
     selector = as_selector(selector)
     ask = {"absolute": Absolute(), "signed": Signed(), "group": GroupNorm()}[score]
     ordered = bool(rng.random() < 0.6)
@@ -108,7 +93,7 @@ def select(rng, table):
         wrong.append(("count", f"{len(chosen)} columns where {min(k, len(allowed))} were asked for"))
     if answer.entries_read < 0 or answer.bytes_read < answer.entries_read // 8:
         wrong.append(("counts", f"read {answer.entries_read} entries, {answer.bytes_read} bytes"))
-    if name == "greedy bound" and len(chosen) and answer.certificate != "exact":
+    if selector is BOUNDED and len(chosen) and answer.certificate != "exact":
         off_by = np.abs(np.asarray(answer.gradient).astype(LD) - ref.gradient(r.astype(LD))[chosen])
         if off_by.max() > 1e-3 + ref.product_error(r.astype(LD))[chosen].max():
             wrong.append(("bound", f"an estimate is {float(off_by.max()):.3g} off, the bound was 0.001"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import aslinearoperator
 
 import skpursuit
 
@@ -231,9 +231,7 @@ ARRAYS = {
 SOURCES = ARRAYS | {
     "design": design,
     "used_again": used_again,
-    "operator": lambda rng, X: LinearOperator(
-        X.shape, matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, dtype=float
-    ),
+    "operator": lambda rng, X: aslinearoperator(X.copy()),
 }
 
 
