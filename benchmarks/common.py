@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import threading
 import time
@@ -17,20 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
-def processor() -> tuple[str, set[str]]:
-    """Name and abilities of the processor, where the system reports them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
-        fields = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
-        return fields["model name"], set(fields["flags"].split())
-    except (OSError, KeyError):
-        return platform.processor(), set()
-
-
-PROCESSOR, FLAGS = processor()
-if FLAGS and "numpy" not in sys.modules:
-    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX" if "avx512f" in FLAGS else "Haswell")
+CPU = Path("/proc/cpuinfo").read_text("ascii") if os.path.exists("/proc/cpuinfo") else ""
+PROCESSOR = (re.findall(r"model name\s*: (.*)", CPU) or [platform.processor()])[0]
+if "avx" in CPU and "numpy" not in sys.modules:
+    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX" if "avx512f" in CPU else "Haswell")
 CORETYPE = os.environ.get("OPENBLAS_CORETYPE", "by OpenBLAS")
 
 import numpy as np
@@ -127,9 +118,6 @@ def counted_fit(
     opened = design.store.file_bytes
     result = minimize(design, y, OMP(k), selector)
     return opened + result.file_bytes, rchar() - before, result
-
-
-# -- data -------------------------------------------------------------------------------------------------
 
 
 def signal(

@@ -1,15 +1,8 @@
 """What happens to a fit on a Dask cluster when workers or the scheduler die, stop or run out of memory.
 
-    python benchmarks/dask_faults.py kill --fits 10 --seed 0   # kill -9 of a random worker at a random moment
-    python benchmarks/dask_faults.py lost   # all workers dead, one stopped, scheduler dead
-    python benchmarks/dask_faults.py memory   # what the client needs
-    python benchmarks/dask_faults.py beyond   # what workers need for an X of twice their limits
-    python benchmarks/dask_faults.py restart   # a client that starts again from a checkpoint
-    python benchmarks/dask_faults.py workers   # 1, 2 and 3 workers
-    python benchmarks/dask_faults.py trips   # what a trip costs
+    python benchmarks/dask_faults.py kill --fits 10 --seed 0   # --help lists the other scenes
 
 With `--limit 2MB` the rows of the basis are in a file. `--loss logistic` fits classes in these scenes.
-
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
 
@@ -54,9 +47,9 @@ def make_x(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> da.Array:
     return da.concatenate(parts)
 
 
-def make_y(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> np.ndarray:
+def make_y(chunks: int) -> np.ndarray:
     """Targets of 30 columns and noise, or their signs."""
-    parts = [chunk(k, columns, rows)[:, : ATOMS * 7 : 7] @ (1.0 + np.arange(ATOMS)) for k in range(chunks)]
+    parts = [chunk(k, COLUMNS, CHUNK)[:, : ATOMS * 7 : 7] @ (1.0 + np.arange(ATOMS)) for k in range(chunks)]
     y = np.concatenate(parts)
     y += np.random.default_rng(1).standard_normal(len(y)) * 0.3 * y.std()
     return y if LOSS == "squared" else np.sign(y)
@@ -249,8 +242,9 @@ def trips(options) -> None:
 PARTS = {part.__name__: part for part in (kill, lost, memory, beyond, restart, child, workers, trips)}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=sorted(PARTS))
+    about = "\n".join(f"{name:10}{part.__doc__}" for name, part in PARTS.items())
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("what", choices=sorted(PARTS), metavar="SCENE", help=about)
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--path", help=argparse.SUPPRESS)

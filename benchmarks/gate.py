@@ -87,15 +87,17 @@ def fresh(n, d, k, selector, targets=1, loss="squared", **given):
     return lambda: minimize(X, y, solver, chosen, loss, random_state=0)
 
 
-def prepared(n, d, k, selector):
-    """OMP on a design that served other targets."""
-    from skpursuit import OMP, as_design, minimize
+def prepared(n, d, k, selector, solver="OMP", **given):
+    """A solver on a design that served other targets."""
+    import skpursuit as sk
 
     X, y, w = made(n, d, k)
-    others = cycle([X @ np.roll(w, shift) + (y - X @ w) for shift in range(1, 40)])
-    design, chosen = as_design(X), selector_named(selector)
-    minimize(design, y, OMP(n_nonzero_coefs=k), chosen, random_state=0)
-    return lambda: minimize(design, next(others), OMP(n_nonzero_coefs=k), chosen, random_state=0)
+    if solver == "FrankWolfe":
+        given["constraint"] = sk.L1Ball(float(np.abs(w).sum()))
+    solver = getattr(sk, solver)(**given or {"n_nonzero_coefs": k})
+    others = cycle([X @ np.roll(w, shift) + (y - X @ w) for shift in range(40)])
+    design, chosen = sk.as_design(X), selector_named(selector)
+    return lambda: sk.minimize(design, next(others), solver, chosen, random_state=0)
 
 
 def estimator(name, n, d, classes=False, **given):
@@ -119,17 +121,6 @@ def text(classes, multi_class):
     return lambda: classifier(multi_class).fit(X, y)
 
 
-def solving(name, selector, **given):
-    """Another solver on a design that was used before."""
-    import skpursuit as sk
-
-    X, y, w = made(2000, 4000)
-    ball = sk.L1Ball(float(np.abs(w).sum()))
-    solver = sk.FrankWolfe(ball, **given) if name == "FrankWolfe" else getattr(sk, name)(**given)
-    design, chosen = sk.as_design(X), selector_named(selector)
-    return lambda: sk.minimize(design, y, solver, chosen, random_state=0)
-
-
 def coding():
     from skpursuit import PursuitCoder
 
@@ -140,7 +131,8 @@ def coding():
 
 BIG, DEMO = (5000, 10_000, 50), (2000, 4000, 50)
 OMP, OMP_CV = "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV"
-CLASSES = {"classes": True}
+MP, FW = "MatchingPursuit", "FrankWolfe"
+CLASSES, COSAMP = {"classes": True}, {"n_nonzero_coefs": 50, "max_iter": 4}
 #: Group and name of each fit, and how it is made; those of the same data stand together.
 FITS = {
     "selectors/exact, fresh": (fresh, *BIG, "exact"),
@@ -156,12 +148,12 @@ FITS = {
     "given up/certified, ridge": (fresh, *DEMO, "certified", {"ridge": 1.0}),
     "given up/certified, positive": (fresh, *DEMO, "certified", {"positive": True}),
     "given up/certified, 3 targets": (fresh, *DEMO, "certified", {"targets": 3}),
-    "given up/certified, matching pursuit": (solving, "MatchingPursuit", "certified", {"max_iter": 100}),
+    "given up/certified, matching pursuit": (prepared, *DEMO, "certified", MP, {"max_iter": 100}),
     **{f"demo/{name}": (fresh, *DEMO, name) for name in
        ("exact", "certified", "gram", "auto", "greedy 2%", "uniform", "reject")},
-    "solvers/CoSaMP, exact": (solving, "CoSaMP", "exact", {"n_nonzero_coefs": 50, "max_iter": 4}),
-    "solvers/CoSaMP, certified": (solving, "CoSaMP", "certified", {"n_nonzero_coefs": 50, "max_iter": 4}),
-    **{f"Frank-Wolfe/{variant}": (solving, "FrankWolfe", "gram", {"max_iter": 500, "variant": variant})
+    "solvers/CoSaMP, exact": (prepared, *DEMO, "exact", "CoSaMP", COSAMP),
+    "solvers/CoSaMP, certified": (prepared, *DEMO, "certified", "CoSaMP", COSAMP),
+    **{f"Frank-Wolfe/{variant}": (prepared, *DEMO, "gram", FW, {"max_iter": 500, "variant": variant})
        for variant in ("vanilla", "away", "pairwise", "blended")},
     "drop-in/OMP 2000 x 4000": (estimator, OMP, *DEMO[:2], {"n_nonzero_coefs": 50}),
     "drop-in/OMP 200 x 5000": (estimator, OMP, 200, 5000, {"n_nonzero_coefs": 50}),

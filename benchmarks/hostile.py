@@ -24,15 +24,18 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 
 from children import OutOfTime, outcomes, time_limit
-from hostile_cases import faces, faults, files, frank_wolfe, programs, selections
+from hostile_cases import faces, faults, programs, selections
 from hostile_cases.tables import FAMILIES, draw_table
 
 PER_SEED = 10_000_000  # case seeds that belong to one --seed
 CASE_SECONDS = 20.0  # of processor time; twenty times as long on the clock, for a busy machine
 SILENCE = 60 + 20 * CASE_SECONDS
-MODULES = (selections, programs, frank_wolfe, faces, faults, files)
 #: Every program and its share of the cases.
-PROGRAMS = {function: share for module in MODULES for function, share in module.PROGRAMS.items()}
+PROGRAMS = {
+    function: share
+    for module in (selections, programs, faces, faults)
+    for function, share in module.PROGRAMS.items()
+}
 ARGUMENTS = """
     X y sample_weight weights n_nonzero_coefs max_nonzero_coefs selector solver loss always_include radius
     tol rtol ridge constraint positive batch_size step_size delta Gram Xy norms_squared dictionary

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
-from cases import costs
+from cases import machine as costs
 
 from skpursuit.numerics import tuning
 

@@ -1,10 +1,9 @@
 """The cases of run.py: what each measures, the function that yields its problems, and how many seeds."""
 
-from . import coding, costs, defaults, files, guarantees, libraries, machine, pursuits
+from . import coding, defaults, files, guarantees, libraries, machine, pursuits
 
 CASES = {
-    "certified": ("certified OMP against exact BLAS on designs of all kinds", pursuits.certified, 3),
-    "check": ("make bench-check: certified OMP on Gaussian columns, with floors", pursuits.check, 2),
+    "certified": ("certified OMP against exact BLAS on many designs", pursuits.certified, 3),
     "selectors": ("OMP by every selector: fresh, prepared, bytes, atoms of exact", pursuits.selectors, 5),
     "auto": ("auto against the best of exact, gram and certified", pursuits.auto, 1),
     "drop_in": ("estimators of scikit-learn's names against scikit-learn's", libraries.drop_in, 1),
@@ -19,5 +18,5 @@ CASES = {
     "threads": ("default threads against one thread, every kind of fit", machine.threads, 1),
     "guarantees": ("rho by selector, proofs beside OKRidge (see --write)", guarantees.guarantees, 1),
     "audit": ("an audit of 50 steps against exact OMP", guarantees.audit_time, 1),
-    "costs": ("the constants of auto's cost model (see --write)", costs.costs, 1),
+    "costs": ("the constants of auto's cost model (see --write)", machine.costs, 1),
 }

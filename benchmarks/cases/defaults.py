@@ -25,21 +25,20 @@ FIRST_SEED = 2000
 NOISE = ((200, 500), (100, 50), (500, 20), (100, 2000))
 
 
-def blocks(rng, n, d):
-    """Blocks of five columns: two that are equal, three that nearly are."""
+def blocks(rng, n, d, rho):
+    """Blocks of five columns: two that are equal, three whose correlation with them is rho."""
     Z = np.repeat(rng.standard_normal((n, d // 5)), 5, axis=1)
     noisy = np.arange(d) % 5 > 1
-    Z[:, noisy] = 0.9 * Z[:, noisy] + np.sqrt(1 - 0.81) * rng.standard_normal((n, noisy.sum()))
+    Z[:, noisy] = rho * Z[:, noisy] + np.sqrt(1 - rho**2) * rng.standard_normal((n, noisy.sum()))
     return Z
 
 
-def linear(n, d, true, snr, rho=0.0, make=chain):
-    """Train and test rows of a linear model with some true columns."""
+def linear(n, d, true, snr, rho=0.0, make=chain, step=1):
+    """Train and test rows of a linear model with some true columns, among every `step`-th."""
 
     def draw(seed):
         rng = np.random.default_rng(seed)
-        X = make(rng, n + 1000, d, rho) if make is chain else make(rng, n + 1000, d)
-        step = 1 if make is chain else 5
+        X = make(rng, n + 1000, d, rho)
         support = step * rng.choice(d // step, true, replace=False)
         f = X[:, support] @ (rng.choice([-1, 1], true) * rng.uniform(0.5, 1.5, true))
         y = f + rng.standard_normal(len(f)) * (np.sqrt(f.var() / snr) if true else 1.0)
@@ -121,7 +120,7 @@ SETS = {
         "independent SNR 1": linear(200, 500, 10, 1),
         "independent SNR 5": linear(200, 500, 10, 5),
         "dense, 100 true": linear(200, 500, 100, 1),
-        "duplicates": linear(200, 500, 10, 3, make=blocks),
+        "duplicates": linear(200, 500, 10, 3, 0.9, blocks, 5),
         "wide 100 x 5000": linear(100, 5000, 5, 3),
         "tall 20000 x 50": linear(20000, 50, 10, 1, 0.5),
         "noise 200 x 500": linear(200, 500, 0, 1),

@@ -1,16 +1,24 @@
-"""What depends on the machine: threads, and the first use after an installation."""
+"""What depends on the machine: threads, the first use after an installation, and the constants of `auto`."""
 
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import gate
-from common import Race
+import numpy as np
+import scipy.sparse as sp
+from common import Race, best_times, signal, sized
+from scipy.linalg.blas import daxpy
 from threadpoolctl import threadpool_limits
+
+from skpursuit import OMP, as_design, minimize
+from skpursuit.numerics import tuning
 
 CHILD = """
 import time
@@ -74,3 +82,94 @@ def threads(o):
             return {"one thread": one, "default": fit}, None
 
         yield Race(name, make, limits={"default": 1 / 1.2}, elapsed=True, limited=False)
+
+
+# -- the constants of auto's cost model ------------------------------------------------------------------
+
+FILE = Path(tuning.__file__)  # of the constants
+NUMBER = r"[0-9][0-9_.]*(?:e[+-]?[0-9]+)?"
+
+
+def written(text, costs):
+    """The text of `tuning.py` with these numbers, by name, in place of those that it has."""
+    for name, cost in costs.items():
+        line = re.compile(rf"^( *{name}(?:: float)? = ){NUMBER}", re.MULTILINE)
+        text, found = line.subn(rf"\g<1>{float(f'{cost:.2g}')!r}", text)
+        if found != 1:
+            raise ValueError(f"{name} stands {found} times in {FILE.name}, not once")
+    return text
+
+
+def products(quick, seconds):
+    rng, (n, d) = np.random.default_rng(0), sized(quick, 4000, 8000)
+    large, small = rng.standard_normal((n, d)), rng.standard_normal((400, 900))
+    r, sparse = rng.standard_normal(n), sp.random_array((n, d), density=0.01, format="csr", rng=rng)
+    designs = as_design(large), as_design(small), as_design(sparse)
+    one, few, many = (
+        seconds(lambda m=m: designs[0].product(rng.standard_normal((n, m)) if m > 1 else r))
+        for m in (1, 4, 32)
+    )
+    each, stored = (many - few) / 28 / one, seconds(lambda: designs[2].product(r))
+    sixteen = seconds(lambda: designs[2].product(rng.standard_normal((n, 16))))
+    line, g = rng.standard_normal((2, 10_000))
+    return {
+        "byte": one / large.nbytes * 1e9,
+        "cached_byte": seconds(lambda: designs[1].product(small[:, 0]), 50) / small.nbytes * 1e9,
+        "stored": stored / sparse.nnz * 1e9,
+        "several": few / one - 4 * each,
+        "each": each,
+        "SPARSE_SHARE": sixteen / stored / 16,
+        "axpy": seconds(lambda: daxpy(line, g, a=0.5), 100) / 10_000 * 1e9,
+        "gather": seconds(lambda: designs[0].store.take(np.arange(8))) / (8 * n) * 1e9,
+    }
+
+
+def codes_of_x(quick, seconds):
+    X, y, _ = signal(*sized(quick, 4000, 8000), 30)
+    design, per_entry = as_design(X), 1e9 / X.size
+    build = seconds(lambda: as_design(X, check=False).codes())
+    fine = seconds(lambda: as_design(X, check=False).codes(fine=True)) - build
+    codes = seconds(lambda: design.codes().estimate(y))
+    target = (seconds(lambda: design.codes().estimate(X[:, :3].copy())) - codes) / 2
+    way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
+    path = seconds(lambda: design.codes().start_path_product(way)()) / 48
+    names = "build", "fine", "codes", "target", "path"
+    return {name: cost * per_entry for name, cost in zip(names, (build, fine, codes, target, path))}
+
+
+def steps(repeats):
+    """What a step costs more than an exact one where X costs nothing: fits of 30 steps less those of 5.
+
+    That of certified selection with another loss than squared, where every step reads the codes.
+    """
+    X, y, _ = signal(60, 40, 20, snr=0.0)
+    pairs = (("exact", "squared"), ("gram", "squared"), ("exact", "huber"), ("certified", "huber"))
+    keys = [(s, loss, k) for s, loss in pairs for k in (5, 30)]
+    fits = {key: lambda s=key[0], loss=key[1], k=key[2]: minimize(X, y, OMP(k), s, loss=loss) for key in keys}
+    times, _ = best_times(fits, 4 * repeats)
+    step = {(s, loss): (times[s, loss, 30] - times[s, loss, 5]) / 25 * 1e9 for s, loss in pairs}
+    gram = step["gram", "squared"] - step["exact", "squared"]
+    return {"gram_step": gram, "codes_step": step["certified", "huber"] - step["exact", "huber"]}
+
+
+def costs(o):
+    """Print each constant beside the number in the file; `--write` writes them there, two digits each.
+
+    Measured with warm kernels on one thread: nanoseconds per entry (of X, or of what the name says), except
+    where a ratio or seconds are meant.
+    """
+
+    def seconds(function, times=1):
+        function()
+        return best_times({"it": lambda: [function() for _ in range(times)]}, o.repeats)[0]["it"] / times
+
+    loading = {"LOAD_KERNELS": min(first_answers(CALLS["certified"], 1 + o.repeats))}
+    measured = products(o.quick, seconds) | codes_of_x(o.quick, seconds) | steps(o.repeats) | loading
+    for name, value in measured.items():
+        present = getattr(tuning, name) if name.isupper() else getattr(tuning.COSTS, name)
+        print(f"{name:<16}{value:12.4g}   {present:g} in the file")
+    if o.write:
+        # A step may come out faster than an exact one, which no cost can express.
+        least = {name: max(value, 0.0) for name, value in measured.items()}
+        FILE.write_text(written(FILE.read_text("utf-8"), least), "utf-8")
+    return 0

@@ -14,13 +14,9 @@ import skpursuit as sk
 from skpursuit import OMP, CoSaMP, FrankWolfe, Greedy, as_design, minimize
 
 N, D, K = 5000, 10_000, 50
-SELECTORS = {
-    **{s: s for s in ("exact", "certified", "gram", "auto", "quantized", "halving", "halving-random")},
-    "greedy 2%": Greedy(stop=sk.Stability(0.02)),
-    "greedy 5%": Greedy(stop=sk.Stability(0.05)),
-    "uniform": "uniform",
-    "importance": "importance",
-}
+PLAIN = "exact certified gram auto quantized halving halving-random uniform importance"
+SELECTORS = {name: name for name in PLAIN.split()}
+SELECTORS |= {f"greedy {share:.0%}": Greedy(stop=sk.Stability(share)) for share in (0.02, 0.05)}
 
 
 # -- certified selection ----------------------------------------------------------------------------------
@@ -86,30 +82,26 @@ def certified_fits(make, k, more, seed):
 def prepared_fits(make, solver, names, seed):
     """Fits to designs that served other targets."""
     X, y, w = make(seed)
-    others, fits = [X @ np.roll(w, shift) + (y - X @ w) for shift in range(1, 9)], {}
-    for name in names:
-        design, targets, selector = as_design(X), cycle(others), SELECTORS[name]
-        minimize(design, y, solver, selector, random_state=0)
-        fits[name] = lambda design=design, targets=targets, selector=selector: minimize(
-            design, next(targets), solver, selector, random_state=0
-        )
-    return fits, X
+    others = [X @ np.roll(w, shift) + (y - X @ w) for shift in range(9)]
+
+    def prepared(name):
+        design, targets = as_design(X), cycle(others)
+        fit = lambda: minimize(design, next(targets), solver, SELECTORS[name], random_state=0)  # noqa: E731
+        fit()
+        return fit
+
+    return {name: prepared(name) for name in names}, X
 
 
-def certified(o, floors=False):
+def certified(o):
     """Fresh and prepared fits; certified atoms must be those of exact selection."""
     for name, make, k in designs(o.quick):
-        limits = {"certified": 6.5, "certified, F order": 6.5}, {"certified": 9.0}
-        fresh, prepared = limits if floors else ({}, {})
-        if name == "gaussian" or not floors:
-            fits = partial(certified_fits, make, k, name == "gaussian")
-            yield Race(f"{name}, fresh", fits, ("exact",), same_atoms, fresh)
-            fits = partial(prepared_fits, make, OMP(k), ("exact", "certified"))
-            yield Race(f"{name}, prepared", fits, ("exact",), same_atoms, prepared)
-
-
-def check(o):
-    return certified(o, floors=True)
+        plain = name == "gaussian"
+        fits = partial(certified_fits, make, k, plain)
+        floors = {"certified": 6.5, "certified, F order": 6.5} if plain else {}
+        yield Race(f"{name}, fresh", fits, ("exact",), same_atoms, floors)
+        fits = partial(prepared_fits, make, OMP(k), ("exact", "certified"))
+        yield Race(f"{name}, prepared", fits, ("exact",), same_atoms, {"certified": 9.0} if plain else {})
 
 
 # -- every selector ---------------------------------------------------------------------------------------
@@ -139,9 +131,8 @@ def selectors(o):
         F = np.asfortranarray(X)
         fits = {s: lambda s=s: minimize(X, y, OMP(k), SELECTORS[s], random_state=0) for s in names}
         fits["exact, F order"] = lambda: minimize(F, y, OMP(k), "exact")
-        fits["k products X^T r"] = lambda: [
-            X.T @ y for _ in range(k)
-        ]  # floor of step-by-step exact selection
+        # The floor of step-by-step exact selection.
+        fits["k products X^T r"] = lambda: [X.T @ y for _ in range(k)]
         fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
         fits["scikit-learn, F order"] = lambda: orthogonal_mp(F, y, n_nonzero_coefs=k)
         return fits | rivals({"SPAMS, F order": spams_omp(F, y, k)}), X
@@ -178,6 +169,8 @@ SHAPES = [(50, 80, 5), (200, 400, 20), (500, 1000, 10), (500, 1000, 50), (1000, 
 BALL, GRASP = sk.L1Ball(20.0), sk.GraSP(10, ridge=1e-2, max_iter=10)
 GRID = [
     *((f"omp {n}x{d} k={k}", (dense, n, d), OMP(k), "squared") for n, d, k in SHAPES),
+    ("omp F 2000x4000 k=50", (partial(dense, order="F"), 2000, 4000), OMP(50), "squared"),
+    ("omp f32 2000x4000 k=50", (partial(dense, dtype=np.float32), 2000, 4000), OMP(50), "squared"),
     ("omp 3 targets 1000x2000 k=30", (targets, 1000, 2000, 3), OMP(30), "squared"),
     ("omp 20 targets 500x800 k=30", (targets, 500, 800, 20), OMP(30), "squared"),
     ("omp logistic 1000x2000 k=10", (labels, 1000, 2000), OMP(10, ridge=1e-3), "logistic"),
@@ -195,8 +188,6 @@ GRID = [
     ("fw logistic 500x1000 100 steps", (labels, 500, 1000), FrankWolfe(BALL, 100), "logistic"),
     ("fw sparse 2000x8000 500 steps", (sparse, 2000, 8000, 0.01), FrankWolfe(BALL, 500), "squared"),
 ]  # fmt: skip
-FORMS = {"omp F 2000x4000 k=50": ({"order": "F"}, 50), "omp f32 2000x4000 k=50": ({"dtype": np.float32}, 50)}
-GRID += [(name, (partial(dense, **how), 2000, 4000), OMP(k), "squared") for name, (how, k) in FORMS.items()]
 
 
 def auto(o):

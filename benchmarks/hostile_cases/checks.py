@@ -57,6 +57,16 @@ def coef_reach(ref, coef):
     return (ref.sizes * (np.abs(w) if w.ndim == 1 else norm_rows(w))).sum()
 
 
+def told_predictions(ref, result, z, slack, whose):
+    """The coefficients give the predictions z, up to `slack` and what their own digits take."""
+    w = result.coef.astype(LD)
+    off, reach = norm(ref.A @ w - z), 64 * EPS * coef_reach(ref, w)
+    if off <= slack + 2 * coef_rounding(ref, result) + reach:
+        return []
+    size = float(norm(z - ref.b))
+    return [("fit", f"predictions are {float(off):.3g} off {whose}, which leaves a residual of {size:.3g}")]
+
+
 def told_objective(ref: Reference, result, reach=0.0):
     """The objective is that of the returned coefficients.
 
@@ -75,19 +85,14 @@ def told_objective(ref: Reference, result, reach=0.0):
         moved = unit * rows + steps * (rows + LD(reach)) + steps * np.abs(z)
         values = ref.values(z)
         error = sum(np.abs(ref.values(z + side * moved) - values).sum() for side in (-1, 1))
-        error += 64 * EPS * (np.abs(values).sum() + value_terms(ref, z))
+        # Where a loss cancels the terms of a value (Poisson: up to an ulp of z), those are what is rounded.
+        terms = np.abs(ref.residual(z) * z).sum() if ref.loss == "poisson" else 0
+        error += 64 * EPS * (np.abs(values).sum() + terms)
     true = ref.objective(z)
     error += 8 * ref.rows * EPS * true + 4 * ref.rows * TINY
     if abs(LD(result.objective) - true) <= error or (true > RANGE / 8 and np.isinf(result.objective)):
         return []
     return [("objective", f"tells {result.objective!r}, its coefficients give {float(true)!r}")]
-
-
-def value_terms(ref, z):
-    """Sizes of the terms whose sum a value is, where a loss cancels them (Poisson: up to an ulp of z)."""
-    if ref.loss != "poisson":
-        return LD(0)
-    return (np.abs(ref.residual(z)) * np.abs(z)).sum()
 
 
 def never_worse(result, unit=1e-9, scale=0.0, told=()):

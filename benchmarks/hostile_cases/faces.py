@@ -266,12 +266,7 @@ def least_squares(ref, coef, k, gram=0.0):
         offset = (np.abs(ref.means[support]) * norm(ref.root) / ref.sizes[support]).max(initial=0)
         far = (ref.noise[support] / ref.sizes[support]).max(initial=0) + gram * (1 + offset**2)
         slack = slack * 10 * condition + 8 * norm(ref.b) * condition**2 * far
-    result = SimpleNamespace(coef=coef, dtype=coef.dtype)
-    off = norm(ref.A @ coef.astype(LD) - z)
-    if off > slack + 2 * checks.coef_rounding(ref, result) + 64 * EPS * checks.coef_reach(ref, coef):
-        size = float(norm(z - ref.b))
-        return [("fit", f"predictions are {float(off):.3g} off the best fit of residual norm {size:.3g}")]
-    return []
+    return checks.told_predictions(ref, SimpleNamespace(coef=coef), z, slack, "the best fit")
 
 
 def path_functions(rng, table):

@@ -16,9 +16,6 @@ TINY = LD(2.0) ** -1074  # what underflow may take from a product
 HUBER_DELTA = LD(1.35)
 
 
-# -- losses ------------------------------------------------------------------------------------------------
-
-
 def _logistic(y, z):
     e = np.exp(-np.abs(z))
     margin = y * z
@@ -141,10 +138,6 @@ class Reference:
         """What a float64 product may lose of each entry of X^T r."""
         return 4 * (self.rows + 8) * EPS * (np.abs(self.X).T @ np.abs(r)) + self.rows * TINY
 
-    def spread_error(self, moved):
-        """What an error of norm `moved` in the weighted predictions moves each gradient entry by."""
-        return self.sizes * LD(moved)
-
 
 def norm(x):
     """Euclidean norm."""
@@ -180,7 +173,7 @@ def judge_choice(ref, r, chosen, allowed=None, k=1, score="absolute", slack=0.0,
     g = ref.gradient(r)
     error = ref.product_error(r)
     error = norm_rows(error) if error.ndim == 2 else error
-    error = error + ref.spread_error(slack) + extra
+    error = error + ref.sizes * LD(slack) + extra
     scores = SCORES[score](g)
     if score == "group":
         error = error + 8 * EPS * scores

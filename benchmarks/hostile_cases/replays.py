@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .checks import coef_reach, coef_rounding
+from .checks import coef_reach, coef_rounding, told_predictions
 from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm, norm_rows
 
 DOUBTFUL = 3e-4  # share below which normal equations may keep a later column instead
@@ -85,11 +85,7 @@ def omp_squared(ref, result, solver, k):
     if told != support:
         return [("support", f"tells {told}, the records lead to {support}")]
     z, slack, _ = fitted(ref, span, support, solver.positive)
-    w = result.coef.astype(LD)
-    off = norm(ref.A @ w - z)
-    if off > slack + 2 * coef_rounding(ref, result) + 64 * EPS * coef_reach(ref, w):
-        told = f"{float(off):.3g} off the best fit of residual norm {float(norm(z - ref.b)):.3g}"
-        wrong.append(("fit", f"predictions are {told}"))
+    wrong += told_predictions(ref, result, z, slack, "the best fit")
     if solver.positive and (result.coef < 0).any():
         wrong.append(("positive", f"coefficient {result.coef.min()} with positive=True"))
     doubt = slack + 2 * coef_rounding(ref, result)
@@ -179,7 +175,7 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         # A gradient below the rounding of another column's is not seen: that column stays in front. Those
         # of the support are asked for again by solvers that move one coefficient at a time.
         again = left if hasattr(solver, "always_include") else slice(None)
-        unseen = error + ref.spread_error(slack) + 8 * EPS * ref.sizes * size
+        unseen = error + ref.sizes * LD(slack) + 8 * EPS * ref.sizes * size
         over = g[left] - unseen[left] - unseen[again].max(initial=0)
         if len(left) and over.max() > 0:
             j = int(left[int(np.argmax(over))])
@@ -216,9 +212,7 @@ def matching_pursuit(ref, result, solver):
         reach = max(reach, norm(z))
         used.add(j)
     slack = unit * (len(result.history) + 4) * (reach + coef_reach(ref, w)) + 2 * coef_rounding(ref, result)
-    off = norm(ref.A @ result.coef.astype(LD) - z)
-    if off > slack:
-        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the moves"))
+    wrong += told_predictions(ref, result, z, slack, "the sum of the moves")
     k = solver.n_nonzero_coefs
     return wrong + pursuit_status(ref, result, solver, k, z - ref.b, slack, dropped, score)
 
@@ -227,7 +221,7 @@ class Ambiguous(Exception):
     """A decision that rounding may turn either way, beyond which a replay cannot follow."""
 
 
-def cosamp(ref, result, solver, k, batch=False):
+def cosamp(ref, result, solver, k):
     """CoSaMP with squared loss. Ends without a verdict where pruning is a near tie."""
     wrong, w = [], np.zeros((ref.d, *ref.y.shape[1:]), LD)
     score = "group" if ref.y.ndim == 2 else "absolute"
@@ -245,7 +239,7 @@ def cosamp(ref, result, solver, k, batch=False):
             break
         merged = np.union1d(support, np.array(record.selected, int))
         try:
-            w, slack = merged_fit(ref, merged, k, solver.refit, score)
+            w, slack = merged_fit(ref, merged, k, solver.refit)
         except Ambiguous:
             return wrong
         support = np.flatnonzero(w.any(axis=1) if w.ndim == 2 else w)
@@ -261,13 +255,10 @@ def cosamp(ref, result, solver, k, batch=False):
     if set(np.flatnonzero(result.coef.any(axis=1) if w.ndim == 2 else result.coef)) != set(support.tolist()):
         told = f"{sorted(result.support.tolist())}, the records lead to {support.tolist()}"
         return [*wrong, ("support", told)]
-    off = norm(ref.A @ result.coef.astype(LD) - z)
-    if off > slack + 2 * coef_rounding(ref, result):
-        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the best fit, pruned"))
-    return wrong
+    return wrong + told_predictions(ref, result, z, slack, "the best fit, pruned")
 
 
-def merged_fit(ref, merged, k, refit, score):
+def merged_fit(ref, merged, k, refit):
     """Coefficients on the merged columns, lower-numbered ones first, pruned to the k largest."""
     span, kept = Span(ref.n), []
     for j in merged.tolist():
@@ -350,7 +341,7 @@ def frank_wolfe(ref, result, solver):
             break
         j = record.selected[-1]
         slope = ref.X[:, j] @ r
-        if not simplex and abs(slope) <= ref.product_error(r)[j] + ref.spread_error(slack)[j]:
+        if not simplex and abs(slope) <= ref.product_error(r)[j] + ref.sizes[j] * LD(slack):
             return wrong  # the sign of the vertex is lost in rounding
         dz = (radius if simplex or slope <= 0 else -radius) * ref.X[:, j] - z
         least, unit = np.finfo(float).tiny, 64 * (ref.rows + 16) * EPS * (place + 2)
@@ -365,10 +356,7 @@ def frank_wolfe(ref, result, solver):
             gamma = min(LD(1), max(LD(0), -(r @ dz) / size)) if size > 0 else LD(0)
         z = z + gamma * dz
     slack = 32 * (ref.rows + 16) * EPS * (len(result.history) + 2) * (reach + norm(ref.b))
-    off = norm((ref.predict(result.coef) - z) * ref.root)
-    if off > slack + 2 * coef_rounding(ref, result):
-        wrong.append(("fit", f"predictions are {float(off):.3g} off those of the steps"))
-    return wrong
+    return wrong + told_predictions(ref, result, z * ref.root, slack, "the last step")
 
 
 def condition(X):

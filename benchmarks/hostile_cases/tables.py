@@ -27,20 +27,16 @@ class Table:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-# -- sizes -------------------------------------------------------------------------------------------------
+#: Shares of the cases, rows and columns, at least and at most: the last are beyond one block of 512 rows.
+SHAPES = (
+    *((0.3, (1, 8), (1, 8)), (0.36, (2, 24), (2, 24)), (0.2, (4, 20), (20, 60))),
+    *((0.11, (30, 80), (2, 14)), (0.03, (500, 1100), (3, 10))),
+)
 
 
 def draw_shape(rng):
-    """Mostly tiny, sometimes wide or tall, rarely beyond one block of 512 rows."""
-    kind = rng.choice(["tiny", "small", "wide", "tall", "blocks"], p=[0.3, 0.36, 0.2, 0.11, 0.03])
-    low, high = {
-        "tiny": ((1, 1), (8, 8)),
-        "small": ((2, 2), (24, 24)),
-        "wide": ((4, 20), (20, 60)),
-        "tall": ((30, 2), (80, 14)),
-        "blocks": ((500, 3), (1100, 10)),
-    }[kind]
-    return int(rng.integers(low[0], high[0] + 1)), int(rng.integers(low[1], high[1] + 1))
+    _, rows, columns = SHAPES[rng.choice(len(SHAPES), p=[share for share, *_ in SHAPES])]
+    return int(rng.integers(*rows, endpoint=True)), int(rng.integers(*columns, endpoint=True))
 
 
 def signal(rng, X, noise=None):
