@@ -36,8 +36,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
+import openpyxl
+import pyarrow.parquet
 from children import OutOfTime, outcomes, time_limit
+from sklearn.datasets import dump_svmlight_file
+
+from skpursuit import OMP, Certified, Checkpoint, Status, as_design, minimize
+from skpursuit.apps.cli import main as cli
 
 SECONDS = 20.0  # of processor time, for one case
 MEMORY = 6 * 2**30  # bytes of address space beyond what Python and its libraries take
@@ -186,11 +193,9 @@ def rows():
 
 def program(*given):
     """What `skpursuit` prints; its refusals are exceptions of click."""
-    from skpursuit.apps.cli import main
-
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-        main.main(list(map(str, given)), standalone_mode=False)
+        cli.main(list(map(str, given)), standalone_mode=False)
     return printed.getvalue()
 
 
@@ -204,16 +209,12 @@ def fitted(path, *more):
     return read
 
 
-def pursued(X):
-    """Read X by the library."""
-
-    def read():
-        from skpursuit import OMP, minimize
-
-        result = minimize(X, numbers()[1], OMP(2))
-        return result.support.tolist(), result.coef.tolist(), float(result.objective)
-
-    return read
+def pursued(X, y, k, *more, **given):
+    """The answer of a pursuit; one that went on from a checkpoint may say that its numbers are wrong."""
+    result = minimize(X, y, OMP(k), *more, **given)
+    if result.status is Status.INCONSISTENT and "checkpoint" in given:
+        raise ValueError(f"{given['checkpoint'].path}: the run says that its numbers do not go together")
+    return result.support.tolist(), result.coef.tolist(), float(result.objective)
 
 
 def not_finite(name):
@@ -237,16 +238,12 @@ def csv_gz(folder):
 
 
 def svmlight(folder):
-    from sklearn.datasets import dump_svmlight_file
-
     path = folder / "t.svm"
     dump_svmlight_file(*numbers(), str(path))
     return Format(path, fitted(path))
 
 
 def xlsx(folder):
-    import openpyxl
-
     book, path = openpyxl.Workbook(), folder / "t.xlsx"
     for line in (rows()[0], *rows()[1]):
         book.active.append(line)
@@ -276,15 +273,11 @@ def ods(folder):
 def npy(folder):
     path = folder / "t.npy"
     np.save(path, numbers()[0])
-    return Format(path, pursued(str(path)))
+    return Format(path, lambda: pursued(str(path), numbers()[1], 2))
 
 
 def parquet_file(folder):
-    import pyarrow
-    import pyarrow.parquet
-
-    heads, lines = rows()
-    path = folder / "t.parquet"
+    path, (heads, lines) = folder / "t.parquet", rows()
     table = pyarrow.table(dict(zip(heads, zip(*lines))))
     pyarrow.parquet.write_table(table, path, row_group_size=16, write_page_checksum=True)
     return path
@@ -296,24 +289,13 @@ def parquet_table(folder):
 
 
 def parquet(folder):
-    from skpursuit import as_design
-
     path = parquet_file(folder)
-    return Format(path, lambda: pursued(as_design(str(path), exclude=["town", "y"]))())
+    return Format(path, lambda: pursued(as_design(str(path), exclude=["town", "y"]), numbers()[1], 2))
 
 
 def checkpoint(folder):
-    from skpursuit import OMP, Checkpoint, Status, minimize
-
-    path = folder / "run"
-    X, y = numbers()
-    minimize(X, y, OMP(4), checkpoint=Checkpoint(path), callback=lambda record: record.iteration == 2)
-
-    def read():
-        result = minimize(X, y, OMP(4), checkpoint=Checkpoint(path))
-        if result.status is Status.INCONSISTENT:
-            raise ValueError(f"{path}: the run says that its numbers do not go together")
-        return result.support.tolist(), result.coef.tolist(), float(result.objective)
+    path, (X, y) = folder / "run", numbers()
+    pursued(X, y, 4, checkpoint=Checkpoint(path), callback=lambda record: record.iteration == 2)
 
     def unseal(content, rng):
         head, _, body = content.partition(b"\n")
@@ -324,12 +306,11 @@ def checkpoint(folder):
         part, put = zip_member("npy")(body.partition(b"\n")[2], rng)
         return part, lambda changed: seal(put(changed))
 
+    read = lambda: pursued(X, y, 4, checkpoint=Checkpoint(path))  # noqa: E731
     return Format(path, read, sealed=True, unseal=unseal)
 
 
 def codes(folder, chosen="*/3.codes"):
-    from skpursuit import OMP, Certified, as_design, minimize
-
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1200, 300))
     y = X[:, 7] - X[:, 90] + 0.1 * rng.standard_normal(1200)
@@ -337,8 +318,7 @@ def codes(folder, chosen="*/3.codes"):
 
     def read():
         design = as_design(str(folder / "X.npy"), memory_limit="2MB", codes=str(folder / "codes"))
-        result = minimize(design, y, OMP(3), selector=Certified())
-        return result.support.tolist(), result.coef.tolist(), float(result.objective)
+        return pursued(design, y, 3, Certified())
 
     read()
     return Format(next((folder / "codes").glob(chosen)), read, sealed=True)
@@ -453,8 +433,6 @@ def run_case(form, good, answer, seed):
 
 def is_sentence(error, path):
     """Whether an error is one of ours that names the file, or click's; refused numbers of X need no file."""
-    import click
-
     told, place = getattr(error, "message", str(error)), str(path.parent)
     if isinstance(error, click.ClickException):
         return place in told and (path.suffix != ".json" or all("; " in line for line in told.splitlines()))

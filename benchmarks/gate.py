@@ -25,9 +25,12 @@ from itertools import cycle
 from pathlib import Path
 
 import numpy as np
+from children import ONE_THREAD
+
+import skpursuit as sk
+from skpursuit.selectors import as_selector
 
 HERE = Path(__file__).resolve().parents[1]
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 MEAN, ANY = 1.07, 1.15  # of a group and of a fit, unless they have limits of their own
 MEANS = {"certified fresh": 1.10, "certified prepared": 1.05, "given up": 10.0}
 #: Fits that an edition has made slower on purpose, for less code.
@@ -46,9 +49,6 @@ SELECTOR_NAMES = {"quantized": ("quantized", "sketch")}
 
 def selector_named(name):
     """A selector, by its name in this edition."""
-    import skpursuit as sk
-    from skpursuit.selectors import as_selector
-
     if name.startswith("greedy "):
         return sk.Greedy(stop=sk.Stability(float(name.split()[1].rstrip("%")) / 100))
     if name == "reject":
@@ -63,11 +63,9 @@ def selector_named(name):
 
 def classifier(multi_class):
     """A classifier of several classes with shared features, or of all classes at once."""
-    from skpursuit import PursuitClassifier
-
-    if multi_class == "ovr_shared" and "shared_support" in PursuitClassifier().get_params():
-        return PursuitClassifier(n_nonzero_coefs=50, shared_support=True)
-    return PursuitClassifier(n_nonzero_coefs=50, multi_class=multi_class)
+    if multi_class == "ovr_shared" and "shared_support" in sk.PursuitClassifier().get_params():
+        return sk.PursuitClassifier(n_nonzero_coefs=50, shared_support=True)
+    return sk.PursuitClassifier(n_nonzero_coefs=50, multi_class=multi_class)
 
 
 # -- what is timed: functions that set a fit up and return it ----------------------------------------------
@@ -77,20 +75,16 @@ made = lru_cache(maxsize=1)(signal)
 
 def fresh(n, d, k, selector, targets=1, loss="squared", **given):
     """OMP on an array, preparation included."""
-    from skpursuit import OMP, minimize
-
     X, y, w = made(n, d, k)
     y = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
     if targets > 1:
         y = np.stack([X @ np.roll(w, shift) + (y - X @ w) for shift in range(targets)], axis=1)
-    chosen, solver = selector_named(selector), OMP(n_nonzero_coefs=k, **given)
-    return lambda: minimize(X, y, solver, chosen, loss, random_state=0)
+    chosen, solver = selector_named(selector), sk.OMP(n_nonzero_coefs=k, **given)
+    return lambda: sk.minimize(X, y, solver, chosen, loss, random_state=0)
 
 
 def prepared(n, d, k, selector, solver="OMP", **given):
     """A solver on a design that served other targets."""
-    import skpursuit as sk
-
     X, y, w = made(n, d, k)
     if solver == "FrankWolfe":
         given["constraint"] = sk.L1Ball(float(np.abs(w).sum()))
@@ -101,19 +95,15 @@ def prepared(n, d, k, selector, solver="OMP", **given):
 
 
 def estimator(name, n, d, classes=False, **given):
-    import skpursuit
-
     X, y, _ = made(n, d, 20)
     X, y = X + 0.01, y > 0 if classes else y
-    return lambda: getattr(skpursuit, name)(**given).fit(X, y)
+    return lambda: getattr(sk, name)(**given).fit(X, y)
 
 
 def gram_function():
-    from skpursuit import orthogonal_mp_gram
-
     atoms, Y = made(256, 512)[0], np.random.default_rng(0).standard_normal((256, 200))
     G, DY = atoms.T @ atoms, atoms.T @ Y
-    return lambda: orthogonal_mp_gram(G, DY, n_nonzero_coefs=10)
+    return lambda: sk.orthogonal_mp_gram(G, DY, n_nonzero_coefs=10)
 
 
 def text(classes, multi_class):
@@ -122,11 +112,9 @@ def text(classes, multi_class):
 
 
 def coding():
-    from skpursuit import PursuitCoder
-
     rng = np.random.default_rng(0)
     atoms, signals = rng.standard_normal((512, 256)), rng.standard_normal((2000, 256))
-    return lambda: PursuitCoder(atoms, n_nonzero_coefs=10, n_jobs=1).transform(signals)
+    return lambda: sk.PursuitCoder(atoms, n_nonzero_coefs=10, n_jobs=1).transform(signals)
 
 
 BIG, DEMO = (5000, 10_000, 50), (2000, 4000, 50)
@@ -211,10 +199,8 @@ def work(tree):
     """Time one run of the fit whose name comes in, until no name comes any more."""
     import numba  # noqa: F401  (`auto` looks whether it is loaded)
 
-    import skpursuit
-
-    if not Path(skpursuit.__file__).resolve().is_relative_to(Path(tree, "src").resolve()):
-        raise SystemExit(f"skpursuit comes from {skpursuit.__file__}, not from {tree}")
+    if not Path(sk.__file__).resolve().is_relative_to(Path(tree, "src").resolve()):
+        raise SystemExit(f"skpursuit comes from {sk.__file__}, not from {tree}")
     name, fit, count = "", None, 1
     for asked in map(str.strip, sys.stdin):
         if asked != name:

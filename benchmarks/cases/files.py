@@ -26,9 +26,6 @@ from skpursuit import OMP, minimize
 K = 50
 
 
-# -- small files: bytes and seconds of every selector -----------------------------------------------------
-
-
 def count_right(name, results, _):
     told, true, result = results[name]
     if abs(told - true) > 0.02 * true:
@@ -63,9 +60,6 @@ def grid(o):
                 at_least = {"auto": 1 / 1.15}
                 race = f"{order} order, {name}, {limit}"
                 yield Race(race, make, ("exact", "certified"), count_right, at_least, elapsed=True)
-
-
-# -- a file larger than memory ----------------------------------------------------------------------------
 
 
 def make_file(path, rows, columns, order):

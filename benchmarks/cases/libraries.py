@@ -67,9 +67,6 @@ def drop_in(o):
             yield Race(name, make, elapsed=True)
 
 
-# -- text ---------------------------------------------------------------------------------------------------
-
-
 def n_features(model):
     return np.count_nonzero(np.vstack([m.coef_ for m in getattr(model, "estimators_", [model])]).any(axis=0))
 
@@ -121,12 +118,11 @@ def text(o):
     """
     from skpursuit.apps.studies.loaders import DataError, find_text
 
+    found = {"made": documents(4, *sized(o.quick, 2000, 10_000))}
     try:
-        found = {} if o.quick else {c.name: (unit_rows(c.X), c.y) for c in find_text(DATA)}
+        found = found if o.quick else {c.name: (unit_rows(c.X), c.y) for c in find_text(DATA)}
     except DataError as error:
         print(error)
-        found = {}
-    found = found or {"made": documents(4, *sized(o.quick, 2000, 10_000))}
     for name, (X, y) in found.items():
         half = (y < (y.max() + 1) // 2).astype(int)
         for task, labels in ((f"{name}, two classes", half), (f"{name}, all classes", y)):

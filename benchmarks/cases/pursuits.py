@@ -19,9 +19,6 @@ SELECTORS = {name: name for name in PLAIN.split()}
 SELECTORS |= {f"greedy {share:.0%}": Greedy(stop=sk.Stability(share)) for share in (0.02, 0.05)}
 
 
-# -- certified selection ----------------------------------------------------------------------------------
-
-
 def drawn(name, n, d, seed):
     return with_signal(ENTRIES[name](np.random.default_rng(seed), n, d), seed)
 
@@ -102,9 +99,6 @@ def certified(o):
         yield Race(f"{name}, fresh", fits, ("exact",), same_atoms, floors)
         fits = partial(prepared_fits, make, OMP(k), ("exact", "certified"))
         yield Race(f"{name}, prepared", fits, ("exact",), same_atoms, {"certified": 9.0} if plain else {})
-
-
-# -- every selector ---------------------------------------------------------------------------------------
 
 
 def reading(name, results, X):

@@ -39,10 +39,8 @@ def draw_targets(rng, table, share=0.2):
     if rng.random() < share:
         m = int(rng.integers(1, 4))
         extra = rng.choice([-1.0, 0.0, 1.0, 0.5], m)
-        table.y = (
-            np.multiply.outer(table.y, extra)
-            + (rng.random(m) < 0.5) * table.y[rng.permutation(len(table.y))][:, None]
-        )
+        other = (rng.random(m) < 0.5) * table.y[rng.permutation(len(table.y))][:, None]
+        table.y = np.multiply.outer(table.y, extra) + other
 
 
 def draw_labels(rng, table, loss):

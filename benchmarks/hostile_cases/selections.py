@@ -103,11 +103,8 @@ def select(rng, table):
 def large(rng, table):
     """X of more than 2^20 entries, where halving and certified selection work on codes in blocks."""
     n, d = int(rng.integers(1030, 1200)), int(rng.integers(1020, 1100))
-    X = (
-        rng.standard_normal((n, 40))[:, rng.integers(0, 40, d)]
-        if rng.random() < 0.3
-        else rng.standard_normal((n, d))
-    )
+    X = rng.standard_normal((n, 40 if (copies := rng.random() < 0.3) else d))
+    X = X[:, rng.integers(0, 40, d)] if copies else X
     table.X, table.y, table.extreme = X, X[:, :3].sum(axis=1) + rng.standard_normal(n), False
 
 
