@@ -100,6 +100,18 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
         assert reads(design).prepared_entries == 2 * entries
 
 
+def test_means_come_with_the_codes():
+    X = np.random.default_rng(4).standard_normal((700, 640))
+    design, other = (as_design(X, check=False) for _ in range(2))
+    survey, plain = design.survey(fine=False, spreads=False), other.survey(spreads=False)
+    assert (survey.means.tobytes(), survey.weight) == (plain.means.tobytes(), plain.weight)
+    design.codes()
+    assert reads(design).prepared_entries == X.size
+    X[600, 3] = np.nan
+    with pytest.raises(ValueError, match="column 3, row 600"):
+        as_design(X, check=False).survey(fine=False, spreads=False)
+
+
 def test_norms_come_with_the_codes_and_are_not_read_again():
     X = np.random.default_rng(4).standard_normal((700, 40))
     design = as_design(X)

@@ -3,6 +3,7 @@
 import math
 import sys
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skpursuit.data.codes.coded_tile import CodedTile
+from skpursuit.data.survey import block_means
 from skpursuit.kernels import code_encode as panels
 from skpursuit.kernels import code_products as products
 
@@ -250,6 +252,15 @@ def test_values_that_cut_a_range_into_few_parts_have_exact_codes():
         X = rng.integers(0, levels, (3000, 48)).astype(float)
         tile = CodedTile.build(X)
         assert (tile.error < 1e-3 * tile.scale.max() * np.sqrt(512)).all()
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_sums_that_are_made_with_codes_have_the_bits_of_a_survey(matrix):
+    for fine, (n, d) in product((False, True), ((5, 40), (1030, 17), (2563, 700))):
+        X = MATRICES[matrix](np.random.default_rng(0), n, d)
+        expected = block_means(X, None)[1]
+        CodedTile.build(X, fine=fine, totals=(found := np.empty_like(expected)))
+        assert found.tobytes() == (expected + 0.0).tobytes()
 
 
 def test_what_cannot_be_encoded_is_said():

@@ -196,10 +196,10 @@ class DenseTile(Tile):
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         return self.X[rows, cols].astype(np.float64, copy=False)
 
-    def encode(self, fine: bool) -> CodedTile:
+    def encode(self, fine: bool, totals: Floats | None = None) -> CodedTile:
         from skpursuit.data.codes.coded_tile import CodedTile
 
-        return CodedTile.build(self.X, fine=fine)
+        return CodedTile.build(self.X, fine=fine, totals=totals)
 
     # -- norms and statistics -------------------------------------------------------------------------------
 

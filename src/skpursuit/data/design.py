@@ -376,7 +376,7 @@ class Design:
         if view.rows is not None:
             weights = view.scatter_rows(np.ones(self.shape[0]) if weights is None else weights, n)
         if fine is not None:
-            survey_with_codes(self.store, self.reads, fine, weights)
+            survey_with_codes(self.store, self.reads, fine, weights, spreads)
         survey = self.store.survey(self.reads, weights, spreads)
         if view.centre is None and view.scale is None:
             return survey

@@ -103,7 +103,7 @@ class TileStore:
         self.origin: tuple[object, DesignOptions] | None = None  # X and its options, if not in memory
         self.caches = self.new_caches()
         self.samples: list[tuple[Sample, np.ndarray]] = []  # and what was there
-        self.surveying: SurveyBuilder | None = None  # of files, while they are read for codes
+        self.surveying: SurveyBuilder | None = None  # while X is read for codes
         self._codes: dict[int, CodedTile] = {}  # by number of the tile
         if self.is_one_tile:  # whose verbs are those of the store
             tile = self.first
@@ -146,9 +146,19 @@ class TileStore:
             thing: Any = self.grid[place.i][place.j]
             if fine is not None:
                 if place.number not in self._codes:
-                    self._codes[place.number] = thing.encode(fine)
+                    self._codes[place.number] = self._encode_tile(place, thing, fine)
                 thing = self._codes[place.number]
             yield place, call(fn, thing, arguments)
+
+    def _encode_tile(self, place: TilePosition, tile: Tile, fine: bool) -> CodedTile:
+        """The codes of a tile, which is surveyed in the same reading if a survey is in the making."""
+        if self.surveying is None:
+            return tile.encode(fine)
+        starts = np.arange(0.0, tile.shape[0], BLOCK_ROWS)
+        totals = np.empty((len(starts), tile.shape[1]))
+        coded, rows = tile.encode(fine, totals), np.minimum(BLOCK_ROWS, tile.shape[0] - starts)
+        self.surveying.add(place, [(rows, totals, np.zeros_like(totals))])
+        return coded
 
     def drop_codes(self) -> None:
         """Forget the codes of the tiles."""

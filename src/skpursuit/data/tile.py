@@ -67,8 +67,11 @@ class Tile(ABC):
 
     # -- asked of tiles with entries only -----------------------------------------------------------------
 
-    def encode(self, fine: bool) -> CodedTile:
-        """The codes of a tile that has some, with a second byte or without."""
+    def encode(self, fine: bool, totals: Floats | None = None) -> CodedTile:
+        """The codes of a tile that has some, with a second byte or without.
+
+        Of a tile in C order also the sums of blocks of rows, where there is an array to hold these `totals`.
+        """
         raise NotImplementedError
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:

@@ -68,7 +68,8 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
     def _paths(self, base: Design, y: Floats, weights: Floats | None, limits: Limits, backend: str) -> Paths:
         """The paths on the rows with a weight above zero, standardised for them alone."""
         solver = OMP(limits[0] if limits[1] is None else base.shape[1], limits[1])
-        fine = codes_of_run(base, y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector)
+        given = y.reshape(len(y), -1)[:, 0], SQUARED, weights, solver, self.selector
+        fine = codes_of_run(base, *given) if backend == "loop" else None
         data = standardize(base, y, weights=weights, fit_intercept=self.fit_intercept, fine=fine)
         targets, design = data.y.reshape(len(data.y), -1), data.design
         if data.weights is not None:

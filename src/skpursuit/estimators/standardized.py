@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from skpursuit.data import Design, Survey, drop_zero_weight_rows
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.convex_1d import minimize_convex_1d
+from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.problem.losses import Loss, Squared
 from skpursuit.problem.problem import make_problem
 from skpursuit.problem.state import State
@@ -71,7 +72,7 @@ def standardize(
 ) -> StandardizedData:
     """Centre, scale (see `column_scale`) and weight without touching X; rows of weight zero are left out.
 
-    `fine` is of the codes that the selector will make (`codes_of_run`), which X on disk is read with once.
+    `fine` is of the codes that the selector will make (`codes_of_run`): where that can be, X is read once.
     """
     d, scales = base.shape[1], scale != "none"
     if scale == "auto":
@@ -103,8 +104,8 @@ def standardize(
 def codes_of_run(
     base: Design, y: Floats, loss: Loss, weights: Floats | None, solver: Solver, selector: str | Selector
 ) -> bool | None:
-    """Whether a run on X on disk will make codes, and with a second byte; None: it makes none."""
-    if not base.on_disk:
+    """Whether a run will make codes, and with a second byte; None: it makes none, or X is small."""
+    if not base.on_disk and base.cost()[0] <= GATHERED_ENTRIES:
         return None
     expect = solver.workload(make_problem(base, y, loss, weights, solver.ridge))
     return as_selector(selector).encodes(base, expect)

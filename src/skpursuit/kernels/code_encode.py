@@ -47,7 +47,8 @@ class EncoderArrays(NamedTuple):
     """What is written: codes, and of each block and column how it is encoded and what that loses.
 
     `sums` has the squares of what one byte loses, of its codes, and of what both lose, added to what is
-    there; it and the frames are (..., blocks, columns).
+    there; it and the frames are (..., blocks, columns). `totals` has the sums of the columns of a block, row
+    by row, where it is not empty.
     """
 
     scale: NDArray[np.float32]
@@ -57,6 +58,22 @@ class EncoderArrays(NamedTuple):
     sums: NDArray[np.float32]
     codes: NDArray[np.uint8]
     fine: NDArray[np.uint8] | NDArray[np.bool_]
+    totals: NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def add_rows(flat, at, stride, rows, totals):
+    """Add four of some rows, or all that there are, to sums of columns, one after the other."""
+    wide = totals.size
+    if rows >= QUAD_ROWS:
+        p, q, r = at + stride, at + 2 * stride, at + 3 * stride
+        a, b, c, d = flat[at : at + wide], flat[p : p + wide], flat[q : q + wide], flat[r : r + wide]
+        for j in range(wide):
+            totals[j] = totals[j] + a[j] + b[j] + c[j] + d[j]
+    else:
+        for i in range(rows):
+            for j in range(wide):
+                totals[j] += flat[at + i * stride + j]
 
 
 @njit(cache=True, nogil=True)
@@ -71,6 +88,8 @@ def encode_block(b, first, count, flat, at, stride, n, out):
     for i in range(0, rows, QUAD_ROWS):
         lines = flat, at + i * stride, stride, rows - i
         encode_row_quad(lines, count, out, (column, out.centre.size), (place + i * PANEL_COLUMNS, step))
+        if out.totals.size > 0:
+            add_rows(*lines, out.totals[b, first : first + count])
 
 
 @njit(cache=True, nogil=True)

@@ -98,7 +98,7 @@ def encode_row_quad(_context, rows, count, out, columns, places):
 
     def codegen(context, builder, signature, args):
         given, count, data, (column, apart), (place, step) = unpacked(context, builder, signature.args, args)
-        (x, at, stride, left), (_, frame, factor, _, work, codes, fine) = given, data
+        (x, at, stride, left), (_, frame, factor, _, work, codes, fine, _) = given, data
         planes = _planes(codes, fine, out)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         last = builder.sub(left, I64(1))
@@ -147,7 +147,7 @@ def encode_column_quad(_context, lines, count, out, columns, places):
 
     def codegen(context, builder, signature, args):
         given, count, data, (column, apart), (place, ahead) = unpacked(context, builder, signature.args, args)
-        (x, at, stride), (_, frame, factor, _, work, codes, fine) = given, data
+        (x, at, stride), (_, frame, factor, _, work, codes, fine, _) = given, data
         planes, bytes_ = _planes(codes, fine, out), ir.VectorType(ir.IntType(8), PANEL_COLUMNS)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         lines = [builder.gep(x, [builder.add(at, builder.mul(stride, I64(k)))]) for k in range(QUAD_ROWS)]

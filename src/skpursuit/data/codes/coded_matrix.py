@@ -289,14 +289,22 @@ def kept_panels(store: TileStore, reads: ReadCounter, second_byte: bool) -> Code
 
 
 def survey_with_codes(
-    store: TileStore, reads: ReadCounter, second_byte: bool, weights: Floats | None
+    store: TileStore, reads: ReadCounter, second_byte: bool, weights: Floats | None, spreads: bool
 ) -> None:
-    """Make codes of X on disk and survey it from the same reading, where there are no codes yet."""
-    if not store.on_disk or store.caches.codes is not None:
+    """Make codes of X and survey it from the same reading, where that can be and there are no codes yet.
+
+    It can be on disk, and in memory where means alone are wanted of arrays in C order.
+    """
+    tiles = [tile for row in store.grid for tile in row if store.in_memory]
+    by_rows = all(tile.fast_axis == 1 < tile.shape[0] for tile in tiles) and weights is None and not spreads
+    if store.caches.codes is not None or not (store.on_disk or (store.in_memory and by_rows)):
         return
-    store.surveying = store.begin_survey(weights)
+    store.surveying = store.begin_survey(weights, spreads or store.on_disk)
     try:
         kept_panels(store, reads, second_byte)
         store.end_survey(store.surveying)
+    except ValueError:
+        store.check_finite(reads)  # names the column
+        raise
     finally:
         store.surveying = None

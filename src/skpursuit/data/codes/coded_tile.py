@@ -102,7 +102,9 @@ class CodedTile:
     form: str | None = None
 
     @staticmethod
-    def build(X: Floats, form: str | None = None, fine: bool = False) -> CodedTile:
+    def build(
+        X: Floats, form: str | None = None, fine: bool = False, totals: Floats | None = None
+    ) -> CodedTile:
         """Encode a finite 2-D float32 or float64 array of any layout.
 
         Parameters
@@ -112,8 +114,14 @@ class CodedTile:
             How products are made; default: the fastest way that the processor has that makes them.
         fine : bool
             Whether a second byte an entry is made.
+        totals : (blocks, d) array, optional
+            Where the sums of the columns of each block of rows go, of X in C order.
         """
-        return CodedTile(**CodeEncoder(X, fine).build(), shape=X.shape, form=form)
+        encoder = CodeEncoder(X, fine, totals is not None)
+        coded = CodedTile(**encoder.build(), shape=X.shape, form=form)
+        if totals is not None:
+            np.ldexp(encoder.totals[:, : X.shape[1]], encoder.exponent, out=totals)
+        return coded
 
     @property
     def made_by(self) -> str:

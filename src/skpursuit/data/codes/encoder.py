@@ -43,7 +43,7 @@ Item = tuple[int, int, int]  # a block, its first column, and the number of colu
 class CodeEncoder:
     """Arrays of codes while columns are encoded into them."""
 
-    def __init__(self, X: Floats, fine: bool = False) -> None:
+    def __init__(self, X: Floats, fine: bool = False, with_totals: bool = False) -> None:
         n, d = X.shape
         self.X = X
         panels, blocks = -(-d // PANEL_COLUMNS), -(-n // BLOCK_ROWS)
@@ -54,11 +54,11 @@ class CodeEncoder:
         self.scale, self.inverse_scale = (np.empty((blocks, wide), np.float32) for _ in range(2))
         self.centre, self.peak = (np.empty((blocks, wide), np.float64) for _ in range(2))
         self.sums = np.empty((2 + fine, blocks, wide), np.float32)  # see `EncoderArrays`
+        self.totals = np.zeros((blocks, wide) if with_totals else (0, 0))
         for frame in (self.scale, self.inverse_scale, self.centre, self.peak, self.sums):
             frame.fill(0.0)
-        self.arrays = kernel.EncoderArrays(
-            self.scale, self.centre, self.inverse_scale, self.peak, self.sums, self.codes, self.fine
-        )
+        frames = self.scale, self.centre, self.inverse_scale, self.peak, self.sums
+        self.arrays = kernel.EncoderArrays(*frames, self.codes, self.fine, self.totals)
         self.exponent = np.zeros(d, np.intc)
         self.rows = np.diff(np.append(np.arange(0, n, BLOCK_ROWS), n))  # of the blocks
 
@@ -201,6 +201,7 @@ class CodeEncoder:
         s = np.maximum((half * ((1.0 + 2.0**-20) / 127.0)).astype(np.float32), np.float32(LOW_SCALE))
         self.centre[b, at], self.peak[b, at], self.sums[:, b, at] = c, np.maximum(-low, high), 0.0
         self.scale[b, at] = np.where(half > 0.0, s, 0.0)
+        self.totals[b : b + 1, at] = 0.0
         self.inverse_scale[b, at] = np.where(half > 0.0, 1.0 / s, 0.0)
 
     def encode_copy(self, first: int, last: int) -> None:
