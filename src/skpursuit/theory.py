@@ -42,10 +42,6 @@ def h2(X: object, r: ArrayLike, absolute: bool = True) -> float:
     absolute : bool, default True
         Whether the largest |entry| is sought, which has 2d arms, the columns of X and of -X; or else the
         smallest entry, with d arms.
-
-    Returns
-    -------
-    float
     """
     design, r = _problem(X, r)
     g = design.product(r)
@@ -61,6 +57,8 @@ def h2(X: object, r: ArrayLike, absolute: bool = True) -> float:
 def success_probability(T: float, H2: float, d: int) -> float:
     """Lower bound 1 - 3 log2(d) exp(-T / (8 H2 log2 d)) of the chance that halving finds the best of d arms.
 
+    It is negative where nothing is promised.
+
     Parameters
     ----------
     T : float
@@ -69,11 +67,6 @@ def success_probability(T: float, H2: float, d: int) -> float:
         Hardness, see ``h2``.
     d : int
         Number of arms: twice the number of columns when the largest absolute value is sought.
-
-    Returns
-    -------
-    float
-        Negative where nothing is promised.
 
     Notes
     -----
@@ -90,17 +83,13 @@ def success_probability(T: float, H2: float, d: int) -> float:
 def reject_probability(T: float, H2: float, d: int) -> float:
     """Lower bound of the chance that successive reject finds the best of d arms.
 
-    1 - d (d - 1) / 2 exp(-(T - d) / (L H2)) with L = 1/2 + 1/2 + 1/3 + ... + 1/d.
+    1 - d (d - 1) / 2 exp(-(T - d) / (L H2)) with L = 1/2 + 1/2 + 1/3 + ... + 1/d; negative where nothing is
+    promised.
 
     Parameters
     ----------
     T, H2, d
         As in ``success_probability``.
-
-    Returns
-    -------
-    float
-        Negative where nothing is promised.
     """
     check_count("d", d, optional=False, least=2)
     check_number("T", T, "[0, inf]")
@@ -113,7 +102,7 @@ def sequence_probability(K: int, P: ArrayLike, form: str = "linear") -> float:
     """Lower bound of the chance that K steps all select as the exact algorithm does.
 
     The paper's three bounds, each at least as large as the next: the product of 1 - P_t ("product"),
-    (1 - max P_t)^K ("power") and 1 - K max P_t ("linear").
+    (1 - max P_t)^K ("power") and 1 - K max P_t ("linear"), which is negative where nothing is promised.
 
     Parameters
     ----------
@@ -122,11 +111,6 @@ def sequence_probability(K: int, P: ArrayLike, form: str = "linear") -> float:
     P : float or array-like of shape (K,)
         Upper bound, for every step or for each, of the chance that it selects something else.
     form : {"product", "power", "linear"}
-
-    Returns
-    -------
-    float
-        Negative where nothing is promised.
     """
     check_count("K", K, optional=False, least=0)
     check_choice("form", form, ("product", "power", "linear"))
@@ -154,10 +138,6 @@ def budget(delta: float, H2: float, d: int, K: int = 1) -> float:
         Number of arms.
     K : int, default 1
         Number of steps.
-
-    Returns
-    -------
-    float
     """
     check_number("delta", delta, "(0, 1)")
     check_number("H2", H2, "(0, inf]")

@@ -175,6 +175,21 @@ class LinearBase(MonitoredParams):
     intercept_: Floats | float
     n_features_in_: int
 
+    @abstractmethod
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : array-like or sparse array of shape (n_samples, n_features), a path or a Design
+            `as_design` says what it may be.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str
+            Targets, or labels of classes; or the name of a column of X on disk.
+        sample_weight : array-like of shape (n_samples,), optional
+        **fit_params : dict
+            Cross-validated estimators hand them to the splitter; needs scikit-learn's metadata routing.
+        """
+
     def _check_samples(self, X: Any, y: Any, sample_weight: object, **checks: Any) -> CheckedSamples:
         """Check the arguments of `fit` once; below it there are a design, an array and weights or None.
 
@@ -292,16 +307,6 @@ class PursuitBase(LinearBase, SummaryMixin):
 
     @monitored
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features), a path or a Design
-            `as_design` says what it may be.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), or str
-            Targets, or the class labels of a classifier; or the name of a column of X on disk.
-        sample_weight : array-like of shape (n_samples,), optional
-        """
         check_parameters(self)
         base, checked, weights, *_ = self._validate(X, y, sample_weight)
         problems = self._subproblems(checked)
@@ -310,15 +315,16 @@ class PursuitBase(LinearBase, SummaryMixin):
         return self
 
     def _set_fitted(self, fits: list[LinearFit], base: Design, joint: bool) -> None:
-        coefs, results = dense_coefs(base, fits), [fit.result for fit in fits]
+        coefs, results = dense_coefs(base, fits), [fit.result for fit in fits if fit.result is not None]
         intercepts, supports = [fit.intercept for fit in fits], [fit.columns for fit in fits]
-        stopped, histories = [one.status.name for one in results], [one.history for one in results]
+        stopped = [one.status.name for one in results] or [Status.COMPLETE.name] * len(fits)
+        histories = [one.history for one in results] or [[] for _ in fits]
         self.coef_ = coefs[0] if joint else np.stack(coefs)
         self.intercept_ = intercepts[0] if joint else np.array(intercepts)
         self.support_ = supports[0] if joint else supports
         self._stopped = stopped[0] if joint else stopped
         self.history_ = histories[0] if joint else histories
-        self.n_iter_ = max(result.n_iter for result in results)
+        self.n_iter_ = max((result.n_iter for result in results), default=0)
         self.entries_read_ = sum(result.entries_read for result in results)
 
     def model_path(self, X: object, y: object) -> ModelPath:

@@ -88,6 +88,9 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     observations. Any other weights multiply the loss of samples that stay whole, so multiply weights that
     look like counts and are not by some number, such as 0.5.
 
+    `transform` and `inverse_transform` take Dask collections too, and are lazy on them; `transform` reads the
+    chosen columns alone of a path or a design.
+
     Examples
     --------
     >>> from skpursuit import PursuitFeatureSelector, datasets
@@ -118,15 +121,6 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
 
     @monitored
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
-        """Choose features.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or labels of classes.
-        sample_weight : array-like of shape (n_samples,), optional
-        """
         check_parameters(self)
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
@@ -214,16 +208,6 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
 
     @lazy_on_dask
     def transform(self, X: object) -> object:
-        """The features that were chosen.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, path, design or Dask collection of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_chosen), lazy where X is
-        """
         if not is_out_of_core(X):
             return super().transform(X)
         check_is_fitted(self, "support_")
@@ -233,16 +217,6 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
 
     @lazy_on_dask
     def inverse_transform(self, X: object) -> object:
-        """All features from those that were chosen; the others are zero.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or Dask collection of shape (n_samples, n_chosen)
-
-        Returns
-        -------
-        array of shape (n_samples, n_features), lazy where X is
-        """
         return super().inverse_transform(X)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

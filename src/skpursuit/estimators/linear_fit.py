@@ -24,7 +24,7 @@ from skpursuit.numerics.sums import safe_norm
 from skpursuit.parameters import RandomSource
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss, Squared, as_loss
-from skpursuit.problem.state import State
+from skpursuit.problem.state import Result, State
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver, solver_class
 
@@ -40,7 +40,7 @@ class LinearFit(NamedTuple):
     columns: Indices
     coef: Floats
     intercept: Floats | float
-    result: Any = None
+    result: Result | None = None
     finish: Callable[[], tuple[Indices, Floats, Floats | float]] | None = None
 
     def finished(self) -> LinearFit:

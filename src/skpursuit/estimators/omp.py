@@ -154,14 +154,6 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
 
     @monitored
     def fit(self, X: object, y: Any, sample_weight: object = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : array-like of shape (n_samples,), optional
-        """
         check_parameters(self)
         samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         base, y, weights, *_ = samples
@@ -235,16 +227,6 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
 
     @monitored
     def fit(self, X: object, y: Any, sample_weight: object = None, **fit_params: Any) -> Self:
-        """Choose the number of coefficients by cross-validation, then fit on all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-        **fit_params : dict
-            For the splitter; needs scikit-learn's metadata routing.
-        """
         check_parameters(self, max_iter=or_none(COUNT_OR_ZERO))
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples

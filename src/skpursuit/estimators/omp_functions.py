@@ -91,10 +91,10 @@ def orthogonal_mp(
     >>> orthogonal_mp(X, y).shape
     (100,)
     """
-    given: dict[str, Any] = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "precompute": precompute}
-    given |= {"copy_X": copy_X, "return_path": return_path, "return_n_iter": return_n_iter}
-    given["selector"] = selector
-    check_values({}, **given)
+    flags = {"copy_X": copy_X, "return_path": return_path, "return_n_iter": return_n_iter}
+    check_values(
+        {}, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, selector=selector, **flags
+    )
     if not is_design(X):
         X = check_array(
             with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, ensure_all_finite=False
@@ -146,9 +146,9 @@ def orthogonal_mp_gram(
     >>> orthogonal_mp_gram(np.eye(3), np.array([1.0, -5.0, 2.0]), n_nonzero_coefs=1)
     array([ 0., -5.,  0.])
     """
-    given = {"n_nonzero_coefs": n_nonzero_coefs, "tol": tol, "copy_Gram": copy_Gram, "copy_Xy": copy_Xy}
-    given |= {"return_path": return_path, "return_n_iter": return_n_iter}
-    check_values({}, **given)
+    flags = {"copy_Gram": copy_Gram, "copy_Xy": copy_Xy}
+    flags |= {"return_path": return_path, "return_n_iter": return_n_iter}
+    check_values({}, n_nonzero_coefs=n_nonzero_coefs, tol=tol, **flags)
     gram = check_array(as_array("Gram", Gram), dtype=np.float64, input_name="Gram")
     d = len(gram)
     if gram.shape != (d, d):

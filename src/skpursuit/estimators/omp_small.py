@@ -63,7 +63,8 @@ class OMPPath:
 class SmallPursuit:
     """What a pursuit of one target knows: its columns, and products of directions with the target.
 
-    `noise` bounds the error of products with y.
+    `noise` bounds the error of products with y, and `noise_floor` has the norm below which a centred column
+    is only rounding of its mean.
     """
 
     squared_residual: float
@@ -79,15 +80,7 @@ class SmallPursuit:
 class GramPursuit(SmallPursuit):
     """A pursuit from X^T X and X^T y: row i of V holds the products of all columns with the i-th direction.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-    xty : ndarray of shape (d,)
-    k : int
-    energy : float
-        ||y||^2, where it is known.
-    noise_floor : ndarray of shape (d,), optional
-        Norm below which a centred column is only rounding of its mean, one per column.
+    `energy` is ||y||^2, where it is known.
     """
 
     def __init__(
@@ -129,17 +122,7 @@ class GramPursuit(SmallPursuit):
 
 
 class ColumnPursuit(SmallPursuit):
-    """A pursuit that multiplies X with each new residual.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (d, n)
-        The columns of X.
-    y : ndarray of shape (n,)
-    k : int
-    noise_floor : ndarray of shape (d,), optional
-        As in `GramPursuit`.
-    """
+    """A pursuit that multiplies the columns of X, the rows of an array, with each new residual."""
 
     def __init__(self, columns: Floats, y: Floats, k: int, noise_floor: Floats | None = None) -> None:
         d, n = columns.shape

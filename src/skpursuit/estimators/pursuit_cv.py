@@ -17,7 +17,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from typing import Self
@@ -55,7 +55,6 @@ from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.parameters import RandomSource, seed_of
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.state import Record, Status
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
@@ -68,16 +67,6 @@ MIN_ROWS_PER_COLUMN, MIN_GRAM_ENTRIES = 50, 2e6  # from which "omp" takes Gram m
 HeldOutPredictions = list[tuple[np.ndarray, list[Floats]]]
 Scorer = Callable[..., float]
 Splits = list[tuple[Indices, Indices]]  # training and test rows
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What is known of a model that no single run has made."""
-
-    n_iter: int
-    entries_read: int
-    status: Status = Status.COMPLETE
-    history: list[Record] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -110,17 +99,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     @monitored
     def fit(self, X: object, y: object, sample_weight: object = None, **fit_params: object) -> Self:
-        """Choose the number of coefficients, and what else is to be chosen, and fit it on all samples.
-
-        Parameters
-        ----------
-        X : array-like or sparse array of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets, or the class labels of a classifier.
-        sample_weight : array-like of shape (n_samples,), optional
-        **fit_params : dict
-            For the splitter; needs scikit-learn's metadata routing.
-        """
         check_parameters(self, solver=PATH_SOLVERS)
         samples = self._validate(X, y, sample_weight)
         check_finite(samples.base)
@@ -283,9 +261,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         else:
             place = min(path.index(chosen), len(fits) - 1)
             final = fits[place] = [fit.finished() for fit in fits[place]]
-        result = SearchResult(chosen.size, arena.entries_read)
-        final = [fit if fit.result is not None else fit._replace(result=result) for fit in final]
         self._set_fitted(final, data.samples.base, data.problems.joint)
+        if final[0].result is None:  # a model that no single run has made
+            self.n_iter_, self.entries_read_ = chosen.size, arena.entries_read
         self.n_nonzero_coefs_ = max(len(fit.columns) for fit in final)
         self.choice_ = {"family": chosen.family, "ridge": chosen.ridge, "k": self.n_nonzero_coefs_}
         self.scores_ = np.stack([one.fold_scores for one in path[: len(fits)]], axis=1)
@@ -355,7 +333,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
     def _fitted(self, fits: list[LinearFit], data: SearchData) -> Self:
         """A copy of this estimator with these coefficients."""
         model = copy.copy(self)
-        fits = [fit if fit.result is not None else fit._replace(result=SearchResult(0, 0)) for fit in fits]
         model._set_fitted(fits, data.samples.base, data.problems.joint)
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
         return model

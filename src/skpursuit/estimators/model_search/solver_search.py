@@ -10,7 +10,7 @@ either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, islice
 
 import numpy as np
@@ -35,29 +35,27 @@ OMP_JITTER = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
 
 
+@dataclass(eq=False)
 class SolverSearch(CandidateSearch):
     """Evaluates models of `fit_linear` on the folds by the loss they were fitted with.
 
-    There is a config for each solver that competes and a target for each problem. `limited` tells whether
-    `most`, the largest number of columns, is a limit of ours. `grams` are Gram matrices of the folds, which
-    give the models of "omp" without further reading of X; `n_jobs` folds are fitted at once.
+    There is a config for each solver that competes and a target for each problem. `grams` are Gram matrices
+    of the folds, which give the models of "omp" without further reading of X; `n_jobs` folds are fitted at
+    once.
     """
 
-    def __init__(
-        self,
-        base: Design,
-        configs: Sequence[FitConfig],
-        targets: list[Floats],
-        folds: Folds,
-        most: int,
-        limited: bool,
-        n_jobs: int | None,
-        grams: SquaredSearch | None = None,
-        patience: int = PATH_PATIENCE,
-    ) -> None:
-        self.base, self.configs, self.targets, self.folds = base, configs, targets, folds
-        self.max_size, self.is_default_max, self.n_jobs, self.patience = most, limited, n_jobs, patience
-        self.grams, self.tests = grams, [np.flatnonzero(test) for test in folds.test]
+    base: Design
+    configs: Sequence[FitConfig]
+    targets: list[Floats]
+    folds: Folds
+    max_size: int
+    is_default_max: bool
+    n_jobs: int | None
+    grams: SquaredSearch | None
+    patience: int
+
+    def __post_init__(self) -> None:
+        self.tests = [np.flatnonzero(test) for test in self.folds.test]
 
     def _fold(self, config: FitConfig, f: int, group: int) -> Iterator[list[tuple[list[LinearFit], Floats]]]:
         """The models of one fold, so many sizes at a time, with the losses of its test rows."""
