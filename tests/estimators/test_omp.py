@@ -138,7 +138,7 @@ def test_a_repeated_column_is_skipped_and_the_lowest_index_wins():
 
 def test_wrong_arguments_are_refused():
     X, y = np.eye(4), np.arange(4.0)
-    with pytest.raises(ValueError, match=r"n_nonzero_coefs.* int in the range \[1, inf\)"):
+    with pytest.raises(ValueError, match="n_nonzero_coefs must be a whole number of at least 1"):
         sp.OrthogonalMatchingPursuit(n_nonzero_coefs=0).fit(X, y)
     with pytest.raises(ValueError, match=r"tol.* float in the range"):
         sp.orthogonal_mp(X, y, tol=-1.0)
