@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skpursuit.kernels import columns
+from skpursuit.kernels import lines as columns
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skpursuit.kernels import rows
+from skpursuit.kernels import lines as rows
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

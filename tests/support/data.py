@@ -64,7 +64,7 @@ def on_disk(X, path, tile_bytes=2**16):
     """A design of a `.npy` file, which is never in memory as a whole."""
     np.save(path, X)
     options = DesignOptions("1GB")
-    recipes = recipes_of([npy_array(str(path), options.reads)], options, tile_bytes)
+    recipes = recipes_of([npy_array(str(path), options.reads)], np.arange(X.shape[1]), tile_bytes)
     return Design(FileStore(recipes, options))
 
 

@@ -147,7 +147,7 @@ class DenseTile(Tile):
         if MAX_SINGLE_COPIES < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
             return np.array(self.X.T, dtype=np.float64, order="C")
         out = np.empty((len(cols), self.shape[0]), np.float64)
-        kernels = imported_module("skpursuit.kernels.columns")
+        kernels = imported_module("skpursuit.kernels.lines")
         suits = self.dtype == np.float64 and type(self.X) is np.ndarray and len(cols) > 1
         if kernels is not None and suits:  # loaded already, so that no small problem waits for it
             kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
@@ -164,7 +164,7 @@ class DenseTile(Tile):
     def ensure_layout(self, what: str) -> Cost:
         if what != "rows" or self.fast_axis == 1 or self.c_order_copy is not None:
             return 0, 0
-        from skpursuit.kernels.columns import transposed
+        from skpursuit.kernels.lines import transposed
 
         self.c_order_copy = transposed(self.X.T)
         return self.cost()
@@ -181,7 +181,7 @@ class DenseTile(Tile):
                 lines = self.X[rows, cols[start : start + step, None]].astype(np.float64, copy=False)
                 out[start : start + step] += np.einsum("ji,i...->j...", lines, weights)
             return
-        from skpursuit.kernels.rows import accumulate_dense
+        from skpursuit.kernels.lines import accumulate_dense
 
         rows, weights = np.asarray(rows, dtype=np.int64), np.ascontiguousarray(weights, dtype=np.float64)
         sums = np.ascontiguousarray(out.T)  # out itself where each target is contiguous already

@@ -12,11 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
-from skpursuit.data import operator_tile as operator
 from skpursuit.data.caches import ColumnCache
 from skpursuit.data.codes.coded_matrix import ViewCodes, survey_with_codes
 from skpursuit.data.read_counter import ReadCounter
@@ -27,8 +25,6 @@ from skpursuit.data.view import View, column_sums, constant_bound
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS
-from skpursuit.numerics.sums import fixed_order_dot
-from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 
 class Design:
@@ -177,53 +173,17 @@ class Design:
         return g if len(real) == len(cols) else self._join_constant(g, column_sums(r), cols)
 
     def _real_dots(self, cols: Indices, r: Floats) -> Floats:
-        view, store = self.view, self.store
-        u = view.scale_rows(np.asarray(r, dtype=np.float64))
-        spread = view.scatter_rows(u, store.shape[0])
-        if view.is_centred:
-            return view.divide_by_scale(self._centred_dots(cols, u, spread), cols)
-        if self._compute_in_place(cols):
-            g = store.dots(cols, spread)
-        elif store.is_one_tile and not store.first.can_encode:
-            g = self._source_dots(cols, spread)
-        else:  # through the cache: columns that were close to the top once are close again
-            g = fixed_order_dot(store.lines(cols), spread)
-        return view.correct_product(g, u.sum(axis=0), cols)
-
-    def _compute_in_place(self, cols: Indices) -> bool:
-        """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
-        many = len(cols) * self.shape[0] * 8 > self.store.caches.columns.max_bytes // 2
-        return many and not self.store.in_memory
-
-    def _source_dots(self, cols: Indices, u: Floats) -> Floats:
-        """Dots of a sparse X from its stored entries; those of an operator from few columns, or by itself."""
-        store: Any = self.store
-        if store.first.has_entries:
-            return store.first.dots(cols, u)
-        if len(cols) > operator.MOST_FETCHED and not store.caches.columns.contains_all(cols):
-            return store.product(u)[cols]
-        return fixed_order_dot(store.lines(cols), u)
-
-    def _centred_dots(self, cols: Indices, u: Floats, spread: Floats) -> Floats:
         """From columns less an entry of their own, which leaves no more of a large mean than centring does.
 
         Subtracting the centres themselves would tell equal columns apart by the rounding of their means.
         """
         view = self.view
-        assert view.centre is not None
-        g, total = np.empty((len(cols), *u.shape[1:])), u.sum(axis=0)
-        if self._compute_in_place(cols):
-            first = self.store.entries(np.full(len(cols), view.anchor_row), cols)
-            near = self.store.dots(cols, spread, view.anchor_row)
-            return near - np.multiply.outer(view.centre[cols] - first, total)
-        step = max(1, GATHERED_ENTRIES // self.shape[0])
-        for start in range(0, len(cols), step):
-            some = slice(start, start + step)
-            lines = self.store.lines(cols[some])
-            first = np.array([line[view.anchor_row] for line in lines])
-            near = fixed_order_dot([line - x for line, x in zip(lines, first)], spread)
-            g[some] = near - np.multiply.outer(view.centre[cols[some]] - first, total)
-        return g
+        u = view.scale_rows(np.asarray(r, dtype=np.float64))
+        anchor_row = view.anchor_row if view.is_centred else None
+        g, first = self.store.dots(cols, view.scatter_rows(u, self.store.shape[0]), anchor_row)
+        if view.centre is not None and first is not None:
+            g = g - np.multiply.outer(view.centre[cols] - first, u.sum(axis=0))
+        return view.divide_by_scale(g, cols)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         """out[j] += sum over rows of weights[i] * V[rows[i], j], for all j or those in `cols`.
@@ -317,7 +277,7 @@ class Design:
     def predict(self, support: Indices, coef: Floats) -> Floats:
         """V_S w_S, for coef of shape (len(support),) or (len(support), m)."""
         coef, view = np.asarray(coef, dtype=np.float64), self.view
-        if not self._compute_in_place(support):
+        if not self.store.sums_in_place(support):
             return np.einsum("kn,k...->n...", self.columns(support), coef)
         real = support < self.store.shape[1]
         cols = support[real]

@@ -139,7 +139,7 @@ class SparseTile(Tile):
         return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
-        from skpursuit.kernels.rows import accumulate_csr, targets
+        from skpursuit.kernels.lines import accumulate_csr, targets
 
         csr, total = self.layout("rows"), out if cols is None else np.zeros((*out.shape[1:], self.shape[1])).T
         sums = np.ascontiguousarray(total.T)

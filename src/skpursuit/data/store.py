@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from skpursuit.data.caches import Caches
+from skpursuit.data.operator_tile import MOST_FETCHED
 from skpursuit.data.options import UNLIMITED, DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.survey import OPERATOR_BATCH, Survey, SurveyBuilder, operator_survey
@@ -32,7 +33,7 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
-from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS
+from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS, GATHERED_ENTRIES
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
@@ -293,21 +294,40 @@ class TileStore:
         """Columns of X as one-dimensional arrays, gathered into the cache."""
         return self.caches.columns.lines(cols.tolist(), self.take)[0]
 
-    def dots(self, cols: Indices, u: Floats, anchor_row: int | None = None) -> Floats:
-        """Products of columns with u where the tiles are, with the bits of `fixed_order_dot`.
+    def sums_in_place(self, cols: Indices) -> bool:
+        """Whether sums of so many columns are made where X is, instead of bringing the columns here."""
+        return not self.in_memory and len(cols) * self.shape[0] * 8 > self.caches.columns.max_bytes // 2
 
-        With an `anchor_row` of columns less their entry in that row.
+    def dots(self, cols: Indices, u: Floats, anchor_row: int | None = None) -> tuple[Floats, Floats | None]:
+        """Products of columns with u in a fixed order: equal columns have equal bits.
+
+        With an `anchor_row` of columns less their entry in that row; these entries are the second result.
         """
-        first = None if anchor_row is None else self.entries(np.full(len(cols), anchor_row), cols)
+        if self.sums_in_place(cols):
+            first = None if anchor_row is None else self.entries(np.full(len(cols), anchor_row), cols)
 
-        def args(at: TilePosition, places: Indices) -> Values:
-            return u[at.rows], None if first is None else first[places]
+            def args(at: TilePosition, places: Indices) -> Values:
+                return u[at.rows], None if first is None else first[places]
 
-        out = np.zeros((len(cols), *u.shape[1:]))
-        for _, places, parts in self.map_column_tiles(dot_pieces, cols, args):
-            for part in parts:
-                out[places] += part
-        return out
+            out = np.zeros((len(cols), *u.shape[1:]))
+            for _, places, parts in self.map_column_tiles(dot_pieces, cols, args):
+                for part in parts:
+                    out[places] += part
+            return out, first
+        if anchor_row is None:
+            found = self.first.dots(cols, u) if self.is_one_tile else None
+            if found is None and not self.first.has_entries and len(cols) > MOST_FETCHED:
+                found = None if self.caches.columns.contains_all(cols) else self.product(u)[cols]
+            # Through the cache: columns that were close to the top once are close again.
+            return fixed_order_dot(self.lines(cols), u) if found is None else found, None
+        out, first = np.empty((len(cols), *u.shape[1:])), np.empty(len(cols))
+        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        for start in range(0, len(cols), step):
+            some = slice(start, start + step)
+            lines = self.lines(cols[some])
+            first[some] = [line[anchor_row] for line in lines]
+            out[some] = fixed_order_dot([line - x for line, x in zip(lines, first[some])], u)
+        return out, first
 
     def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
         """Sums of columns, less their centres, times coefficients; made where the tiles are."""

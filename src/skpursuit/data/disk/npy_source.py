@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.dense_tile import DenseTile, float_dtype
+from skpursuit.data.dense_tile import float_dtype
 from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.disk.tile_readers import (
     DiskArray,
@@ -27,9 +27,10 @@ from skpursuit.data.disk.tile_readers import (
     mapped_array,
     npy_array,
 )
-from skpursuit.data.options import DesignOptions
+from skpursuit.data.options import UNLIMITED, DesignOptions
 from skpursuit.data.read_counter import FileReads
 from skpursuit.data.store import TileStore
+from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import BLOCK_ROWS
 
 KNOWN = "a .npy or .parquet file, or a folder of such pieces (not of more folders)"
@@ -91,7 +92,9 @@ def make_store(X: FilePath | np.memmap | list[FilePath | np.memmap], options: De
             by_rows = f"pieces by rows need the same number of columns; {BY_COLUMNS}"
             remedy = "pieces need the same number of rows where axis is 1" if options.axis else by_rows
             raise FileError(array.path, problem, remedy)
-    made = load_or_stream(recipes_of(arrays, options, options.memory_budget.tile), options)
+    widths = [array.shape[1] for array in arrays]
+    chosen = options.selected_columns(sum(widths) if options.axis else widths[0], None)
+    made = load_or_stream(arrays, chosen, options)
     made.hint = "" if options.axis or len(arrays) == 1 else BY_COLUMNS
     return made
 
@@ -115,16 +118,14 @@ def open_arrays(X: FilePath | np.memmap | list[FilePath | np.memmap], reads: Fil
 
 
 def recipes_of(
-    arrays: Sequence[DiskArray], options: DesignOptions, tile_bytes: int
+    arrays: Sequence[DiskArray], chosen: Indices, tile_bytes: int, axis: int = 0
 ) -> list[list[TileReader]]:
-    """Recipes of tiles of about so many bytes, of arrays along `options.axis` and the columns that count."""
-    axis = options.axis
+    """Recipes of tiles of about so many bytes, of arrays along an axis and the columns that count."""
     starts = list(accumulate((array.shape[axis] for array in arrays), initial=0))
-    n, width = (starts[-1] if axis == k else arrays[0].shape[k] for k in range(2))
+    n = arrays[0].shape[0] if axis else starts[-1]
     dtype = np.result_type(*(float_dtype(array.dtype) for array in arrays))
     wide_ones = [array.is_f_order for array in arrays if array.shape[1] > 1]
     by_columns = len(wide_ones) > 0 and all(wide_ones)
-    chosen = options.selected_columns(width, None)
     runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)  # of neighbouring columns
 
     def parts(rows: tuple[int, int], cols: tuple[int, int]) -> Iterator[FileRegion]:
@@ -180,23 +181,18 @@ def split_edges(ends: list[int], most: int) -> list[int]:
 
 
 def load_or_stream(
-    recipes: list[list[TileReader]], options: DesignOptions, names: list[str] | None = None
+    arrays: Sequence[DiskArray], chosen: Indices, options: DesignOptions, names: list[str] | None = None
 ) -> TileStore:
-    """Recipes of tiles as a store; one array in memory where all of X fits in the limit."""
-    sizes = [recipe.nbytes for row in recipes for recipe in row]
-    if not options.memory_budget.fits_in_memory(sum(sizes)):
-        options.memory_budget.try_allocate(3 * max(0, max(sizes) - options.memory_budget.tile), force=True)
-        return FileStore(recipes, options, names)
-    n, d = sum(row[0].shape[0] for row in recipes), sum(recipe.shape[1] for recipe in recipes[0])
-    first = recipes[0][0]
-    X, row = np.empty((n, d), first.dtype, order="F" if first.reads_single_columns else "C"), 0
-    for line in recipes:
-        column = 0
-        for recipe in line:
-            height, width = recipe.shape
-            recipe.fill(X[row : row + height, column : column + width])
-            column += width
-        row += line[0].shape[0]
-    made = TileStore([[DenseTile(X, first.reads_single_columns)]])
-    made.names, made.file_reads = names, (options.reads,)
-    return made
+    """Some columns of arrays in files as a store; one array in memory where they fit in the limit."""
+    budget = options.memory_budget
+    [[whole]] = recipes_of(arrays, chosen, UNLIMITED.total_bytes, options.axis)
+    if budget.fits_in_memory(whole.nbytes):
+        tile = whole.tile()
+        whole.fill(tile.X)
+        made = TileStore([[tile]])
+        made.names, made.file_reads = names, (options.reads,)
+        return made
+    recipes = recipes_of(arrays, chosen, budget.tile, options.axis)
+    largest = max(recipe.nbytes for row in recipes for recipe in row)
+    budget.try_allocate(3 * max(0, largest - budget.tile), force=True)
+    return FileStore(recipes, options, names)

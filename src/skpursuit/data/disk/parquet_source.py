@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.disk.npy_source import FilePath, is_folder_of, list_data_files, load_or_stream, recipes_of
+from skpursuit.data.disk.npy_source import FilePath, is_folder_of, list_data_files, load_or_stream
 from skpursuit.data.disk.tile_readers import (
     READ_CHUNK_BYTES,
     Cancelled,
@@ -184,4 +184,4 @@ def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStor
         warnings.warn(f"{files[0][0]}: {problem}; {remedy}", stacklevel=5)
     # As an array, and some columns of it by pyarrow.
     limit.try_allocate(largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True)
-    return load_or_stream(recipes_of(groups, DesignOptions(), limit.tile), options, list(names))
+    return load_or_stream(groups, np.arange(len(names)), options, list(names))
