@@ -20,7 +20,7 @@ from skpursuit import (
 from skpursuit.fit.dependence import are_dependent, dependent_columns
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.loop.run import make_run
-from skpursuit.numerics.rank_tolerance import dependence_threshold
+from skpursuit.numerics.error_bounds import dependence_threshold
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import safe_norms_per_row
 from skpursuit.solvers.matching_pursuit import MAX_REJECTIONS

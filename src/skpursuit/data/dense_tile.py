@@ -9,13 +9,12 @@ As a source this module takes whatever NumPy makes an array of, arrays mapped fr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.data.survey import Blocks, block_means, block_sums
+from skpursuit.data.survey import Blocks, block_sums
 from skpursuit.data.tile import Cost, Sample, Tile, scattered_indices
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, FloatType, Indices
@@ -231,13 +230,12 @@ class DenseTile(Tile):
 
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0
-        if not (spreads or by_columns or self.shape[1] == 1):
-            return [block_means(self.X, w) for w in weights]
+        wide = SURVEYED[self.fast_axis] if spreads or by_columns else self.shape[1]
         found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
         with np.errstate(all="ignore"):
             for b, i in enumerate(starts):
-                for j in range(0, self.shape[1], SURVEYED[self.fast_axis]):
-                    at = slice(j, j + SURVEYED[self.fast_axis])
+                for j in range(0, self.shape[1], wide):
+                    at = slice(j, j + wide)
                     block = self.X[i : i + BLOCK_ROWS, at]
                     block = block if self.blas_ready else np.ascontiguousarray(block)
                     for (weight, sums, squares), w in zip(found, weights):
@@ -271,22 +269,10 @@ def make_tiles(X: object) -> list[list[Tile]]:
 
 def checked_array(X: object) -> Floats:
     """X as a two-dimensional array of float32 or float64."""
-    if isinstance(X, np.memmap) and X.filename is not None:
-        check_mapped_file(X)
     X = as_array("X", X)
     wanted = float_dtype(X.dtype)
     check_shape(X.shape)
     return X.astype(wanted, copy=False)
-
-
-def check_mapped_file(X: np.memmap) -> None:
-    """A memory-mapped file that has been cut short would kill the process on first touch."""
-    base = X
-    while isinstance(base.base, np.memmap):
-        base = base.base
-    needed = base.offset + base.nbytes
-    if os.path.exists(str(X.filename)) and os.path.getsize(str(X.filename)) < needed:
-        raise ValueError(f"X is mapped from {X.filename}, which has less than {needed} bytes; write it again")
 
 
 def check_shape(shape: tuple[int, ...]) -> None:

@@ -16,13 +16,11 @@ import numpy as np
 
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.numerics.arrays import Floats
-from skpursuit.numerics.sums import BLOCK_ROWS
 
 if TYPE_CHECKING:
     from skpursuit.data.store import TilePosition, TileStore
 
 OPERATOR_BATCH = 64  # lines of an operator that are asked for in one call
-NARROW = 512  # columns up to which `einsum` adds up rows faster than a reduction does
 Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares (b, d) of blocks of rows
 
 
@@ -107,24 +105,6 @@ def operator_survey(store: TileStore, reads: ReadCounter, weights: Floats | None
     return Survey(total, means, squares, store.first.mean_rounding_unit, spreads)
 
 
-def block_means(X: Floats, weights: Floats | None) -> Blocks:
-    """Weights and sums of all blocks of a C-ordered X, bit for bit as `block_sums` makes them; no squares."""
-    n, d = X.shape
-    cut, w = n - n % BLOCK_ROWS, np.ones(n) if weights is None else weights
-    totals, sums = [], []
-    for rows in (slice(0, cut), slice(cut, n)):
-        if rows.stop > rows.start:
-            lines = w[rows].reshape(-1, min(BLOCK_ROWS, rows.stop - rows.start))
-            blocks = X[rows].reshape(*lines.shape, d)
-            if weights is None and d > NARROW:
-                sums.append(np.add.reduce(blocks, axis=1, dtype=np.float64))
-            else:
-                sums.append(np.einsum("bi,bij->bj", lines, blocks, dtype=np.float64))
-            totals.append(lines.sum(axis=1))
-    found = np.concatenate(sums)
-    return np.concatenate(totals), found, np.zeros_like(found)
-
-
 def block_sums(
     block: Floats, weights: Floats | None, by_columns: bool, spreads: bool
 ) -> tuple[float, Floats, Floats | float]:
@@ -133,13 +113,15 @@ def block_sums(
     Not by BLAS across columns, whose sums of equal columns differ; a single column is summed up as of two.
     """
     width, by_two = block.shape[1], not by_columns and block.shape[1] == 1
-    block = (np.repeat(block, 2, axis=1) if by_two else block).astype(np.float64, copy=False)
+    block = np.repeat(block, 2, axis=1) if by_two else block
     w = np.ones(len(block)) if weights is None else weights
     weight = float(w.sum())
     if by_columns:
-        sums = np.vecdot(block.T, w)
-    else:  # products with ones are the same bits, and take three times as long
-        sums = np.einsum("ij->j", block) if weights is None else np.einsum("i,ij->j", w, block)
+        sums = np.vecdot(block.T.astype(np.float64, copy=False), w)
+    elif weights is None:  # products with ones are the same bits, and take three times as long
+        sums = np.add.reduce(block, axis=0, dtype=np.float64)
+    else:
+        sums = np.einsum("i,ij->j", w, block, dtype=np.float64)
     if not spreads:
         return weight, sums[:width], 0.0
     rest = block - sums / (weight or 1.0)

@@ -19,8 +19,8 @@ from scipy.linalg.lapack import dtrtrs
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.fit.gram_schmidt import orthogonalise
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.error_bounds import dependence_threshold
 from skpursuit.numerics.float_range import power_of
-from skpursuit.numerics.rank_tolerance import dependence_threshold
 from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import SINGLE_ENTRIES
 from skpursuit.progress import current_monitor

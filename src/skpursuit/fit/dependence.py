@@ -15,7 +15,7 @@ import numpy as np
 
 from skpursuit.fit.gram_schmidt import MOST_PASSES, QRFactor
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.rank_tolerance import dependence_threshold
+from skpursuit.numerics.error_bounds import dependence_threshold
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import safe_norms_per_row
 from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.rank_tolerance import rank_tolerance
+from skpursuit.numerics.error_bounds import rank_tolerance
 from skpursuit.numerics.row_buffer import RowBuffer
 from skpursuit.numerics.sums import BLOCK_ROWS
 
@@ -202,7 +202,7 @@ def orthogonalise(
     """A vector as its coefficients on orthonormal rows and a unit remainder; None when it depends on them.
 
     `size` is the norm of the vector v, `tiny` that of a remainder which is rounding
-    (`numerics/rank_tolerance.py`), `noise` the share of the rows that was rounding. Returns the unit
+    (`numerics/error_bounds.py`), `noise` the share of the rows that was rounding. Returns the unit
     remainder, and the coefficients with the norm of the remainder behind them.
     """
     h: Floats = np.zeros(len(noise) + 1)

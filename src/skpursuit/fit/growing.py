@@ -17,7 +17,7 @@ import numpy as np
 from skpursuit.fit.gram_schmidt import QRFactor, RidgeFactor, empty_factor
 from skpursuit.fit.newton import fit_support, initial_coefficient
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.rank_tolerance import rank_tolerance
+from skpursuit.numerics.error_bounds import rank_tolerance
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, empty_state

@@ -13,7 +13,7 @@ only where there is nothing to round: for a zero column or a zero residual.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm, safe_norms
 
+Norm = TypeVar("Norm", float, Floats)
 SMALLEST_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
 SMALLEST_SUBNORMAL_F32 = float(np.finfo(np.float32).smallest_subnormal)
 
@@ -77,3 +78,22 @@ def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: FloatType)
 def sum_error_bound(unit: float, amounts: Floats, r: Floats) -> Floats:
     """Rounding of amounts[j] * sum(r), and of a sum that it is subtracted from."""
     return outer_error_bound(unit, np.abs(amounts), np.abs(r).sum(axis=0))
+
+
+def rank_tolerance(n: int) -> float:
+    """The size of a remainder that is rounding, relative to its column of n numbers.
+
+    One rule for "this column depends on the others". A column that is projected off others leaves a
+    remainder. In exact arithmetic that of a column that depends on them is zero; in floats it is as large as
+    the rounding of the projection, some n EPS of the column, and at least as large as what was rounding in
+    the column before. At or below that size it says nothing, and its column counts as dependent.
+    """
+    return 8 * max(16, n) * EPS
+
+
+def dependence_threshold(n: int, size: Norm, floor: Norm) -> Norm:
+    """The norm at or below which the remainder of a column of n numbers and that size is rounding.
+
+    `floor` is the norm of the rounding that the column had before, as by centring (`Design.noise_floor`).
+    """
+    return np.maximum(floor, rank_tolerance(n) * size)
