@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, Budget, Greedy, Importance, Stability, Uniform, as_design, minimize
-from skpursuit.selectors.row_sampling import MOST_INDEX, argsort_descending
+from skpursuit.selectors.row_sampling import argsort_descending
 
 from ..support.asking import ask, by_energy, prepare
 from ..support.data import reads
@@ -53,7 +53,7 @@ def test_counts_of_sparse_rows_are_stored_entries():
     assert answer.bytes_read == answer.entries_read * (8 + 4)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 1000, MOST_INDEX, MOST_INDEX + 2])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 1000, 70_000])
 @pytest.mark.parametrize("kind", ["spread", "ties", "neighbours", "extremes"])
 def test_decreasing_is_a_stable_sort(n, kind):
     rng = np.random.default_rng(n)

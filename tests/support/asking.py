@@ -86,7 +86,8 @@ def prepare(selector, design):
 
 def estimate(selector, X, question, **given):
     """Estimates of all entries of X^T r by a selector that samples rows, and the number of rows."""
-    return selector.estimate(as_design(X), query_of(question, **given))
+    *_, (used, _, sums) = selector.accumulate(as_design(X), query_of(question, **given))
+    return selector.estimate_from_sums(sums, used), used
 
 
 def draws(selector, X, question, **given):

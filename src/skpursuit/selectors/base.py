@@ -86,35 +86,14 @@ class Selector(ABC):
 
 
 class BoundSelector:
-    """A selector at work on one design.
+    """A selector at work on one design, with what it made for the queries of a run."""
 
-    Parameters
-    ----------
-    selector : Selector
-    design : Design
-    sums : GramGradient, optional
-        Gradients known more cheaply than by reading X.
-    speculation : SpeculativePursuit, optional
-        Answers to several steps, made together.
-    fine : bool
-        Whether it makes a second byte of the codes beforehand.
-
-    Attributes
-    ----------
-    auto_reason : str
-        Why `auto` chose the selector, if it did.
-    """
-
-    def __init__(
-        self,
-        selector: Selector,
-        design: Design,
-        sums: GramGradient | None = None,
-        speculation: SpeculativePursuit | None = None,
-        fine: bool = False,
-    ) -> None:
-        self.selector, self.design, self.auto_reason = selector, design, ""
-        self.gram_gradient, self.speculation, self.fine = sums, speculation, fine
+    def __init__(self, selector: Selector, design: Design) -> None:
+        self.selector, self.design = selector, design
+        self.auto_reason = ""  # why `auto` chose the selector, if it did
+        self.gram_gradient: GramGradient | None = None  # gradients known more cheaply than by reading X
+        self.speculation: SpeculativePursuit | None = None  # answers to several steps, made together
+        self.fine = False  # whether a second byte of the codes was made beforehand
 
     def describe(self) -> str:
         """One line for `Result.selector`."""

@@ -56,8 +56,11 @@ class Certified(CodeSelector):
             return Exact().bind(design, expect)
         fine = self._fine(design, expect)
         design.codes(fine)
-        speculation = SpeculativePursuit(design, expect) if expect.is_pursuit else None
-        return BoundSelector(self, design, speculation=speculation, fine=fine)
+        bound = BoundSelector(self, design)
+        bound.fine = fine
+        if expect.is_pursuit:
+            bound.speculation = SpeculativePursuit(design, expect)
+        return bound
 
     def encodes(self, design: Design, expect: Workload) -> bool | None:
         return self._fine(design, expect) if design.has_codes else None

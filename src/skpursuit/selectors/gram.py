@@ -60,10 +60,11 @@ class Gram(Selector):
         return as_bytes("memory_limit", self.memory_limit, least=1)
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
-        if expect.y is None:
-            return BoundSelector(self, design)
-        design.caches.gram_columns.max_bytes = min(self._max_bytes(), design.limit.product_bytes)
-        return BoundSelector(self, design, GramGradient(design, expect.y, expect.n_updates))
+        bound = BoundSelector(self, design)
+        if expect.y is not None:
+            design.caches.gram_columns.max_bytes = min(self._max_bytes(), design.limit.product_bytes)
+            bound.gram_gradient = GramGradient(design, expect.y, expect.n_updates)
+        return bound
 
     def find(self, design: Design, query: Query) -> Selection:
         return self.find_with_memory(BoundSelector(self, design), query, NO_MEMORY)
@@ -117,13 +118,6 @@ class GramGradient:
     from that of the state before and the move between them, in d numbers for each column of the move, however
     many columns the support has. Memory: `xtz`; the `roundings` it has gone through; `reach`, the largest sum
     of |w_j| ||x_j|| of a state on the way.
-
-    Parameters
-    ----------
-    design : Design
-    y : ndarray of shape (n,) or (n, m)
-    roundings : int, optional
-        As `Workload.n_updates`.
     """
 
     def __init__(self, design: Design, y: Floats, roundings: int | None) -> None:

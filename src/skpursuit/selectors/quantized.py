@@ -47,8 +47,10 @@ class Quantized(CodeSelector):
         if not design.has_codes:
             return Exact().bind(design, expect)
         design.codes()
-        guesses = SpeculativePursuit(design, expect, UNVERIFIED_STOP_RATIO) if expect.is_pursuit else None
-        return BoundSelector(self, design, speculation=guesses)
+        bound = BoundSelector(self, design)
+        if expect.is_pursuit:
+            bound.speculation = SpeculativePursuit(design, expect, UNVERIFIED_STOP_RATIO)
+        return bound
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         guesses = memory.get("guesses", NO_COLUMNS)

@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.parameters import short_repr
@@ -28,7 +28,6 @@ from skpursuit.selectors.query import Query, Selection
 from skpursuit.selectors.stop_rules import PartialSum, Stability, StopRule
 from skpursuit.selectors.top_k import resolve_top_k
 
-MOST_INDEX = 2**16 - 1  # with longer indices too few bits would be left to tell values apart
 LINE_POINTS = 90  # of a line in a picture of the rounds
 
 
@@ -44,24 +43,18 @@ def row_energies(design: Design, r: Floats) -> Floats:
 def rows_by_energy(design: Design, r: Floats) -> Indices:
     """Rows in decreasing order of energy, ties by index; rows that add nothing are left out."""
     energy = row_energies(design, r)
-    return argsort_descending(energy)[: int(np.count_nonzero(energy))]
+    some = np.flatnonzero(energy)
+    return some[argsort_descending(energy[some])]
 
 
 def argsort_descending(values: Floats) -> Indices:
     """Indices of values >= 0 from the largest to the smallest, the lowest first among equals.
 
-    Plain numbers are sorted twice as fast as their indices: the bits of a float >= 0 order it, and the last
-    ones make room for its index. Values that differ in those bits alone are rare, and seen afterwards.
+    Sorting is faster where the order of equals does not matter, and equals are rare.
     """
-    low = (1 << len(values).bit_length()) - 1
-    if low <= MOST_INDEX:
-        keys = ~(values.view(np.int64) | low) | np.arange(len(values))
-        keys.sort()
-        order = keys & low
-        ranked = values[order]
-        if (ranked[1:] <= ranked[:-1]).all():
-            return order
-    return np.argsort(-values, kind="stable")
+    order = np.argsort(-values)
+    ranked = values[order]
+    return order if (ranked[1:] < ranked[:-1]).all() else np.argsort(-values, kind="stable")
 
 
 def zero_gradient(design: Design, r: Floats) -> Floats:
@@ -107,8 +100,7 @@ class RowSelector(Selector):
             design.add_rows(rows[used:until], weights[used:until], sums)
             used = until
             yield used, len(rows), sums
-            estimates = self.estimate_from_sums(sums, used)
-            if is_enough(PartialSum(used, estimates, lambda: self.unread_bound(design, query, rows, used))):  # noqa: B023
+            if is_enough(PartialSum(design, query, rows[:used], self.estimate_from_sums(sums, used))):
                 return
 
     def estimate_from_sums(self, sums: Floats, used: int) -> Floats:
@@ -125,13 +117,6 @@ class RowSelector(Selector):
     @property
     def plot_title(self) -> str:
         return f"{type(self).__name__}: rows {self.order_text}"
-
-    def unread_bound(self, design: Design, query: Query, rows: Indices, used: int) -> float:
-        """Bound on what the unused rows can add to any entry."""
-        size = np.abs(query.r) if query.r.ndim == 1 else np.linalg.norm(query.r, axis=1)
-        bound = size * design.norms(1, np.inf)
-        bound[rows[:used]] = 0.0
-        return float(bound.sum())
 
 
 @dataclass(frozen=True)
@@ -192,7 +177,7 @@ class Uniform(RowSelector):
         n = design.shape[0]
         p = self.probabilities(design, query)
         if not p.any():
-            return np.empty(0, dtype=np.intp), query.r[:0]
+            return NO_COLUMNS, query.r[:0]
         rng = query.rng or np.random.default_rng(0)
         steps = np.cumsum(p)
         rows = np.searchsorted(steps, rng.random(n) * steps[-1], side="right")
@@ -204,16 +189,12 @@ class Uniform(RowSelector):
         return sums / used
 
     def find(self, design: Design, query: Query) -> Selection:
-        g, _ = self.estimate(design, query)
-        best = top_k(query.scores(g), query.k)
-        return Selection(best, g[best], "heuristic")
-
-    def estimate(self, design: Design, query: Query) -> tuple[Floats, int]:
-        """The estimate of X^T r, and the number of draws it took."""
         used, sums = 1, zero_gradient(design, query.r)
         for used, _, sums in self.accumulate(design, query):  # noqa: B007
             pass
-        return self.estimate_from_sums(sums, used), used
+        g = self.estimate_from_sums(sums, used)
+        best = top_k(query.scores(g), query.k)
+        return Selection(best, g[best], "heuristic")
 
 
 @dataclass(frozen=True)
@@ -232,9 +213,5 @@ class Importance(Uniform):
 
     def probabilities(self, design: Design, query: Query) -> Floats:
         energy = row_energies(design, query.r)
-        top_energy = energy.max(initial=0.0)
-        if top_energy == 0.0:
-            return energy
-        energy = energy / top_energy
-        chances: Floats = energy / energy.sum()
-        return chances
+        energy /= energy.max(initial=0.0) or 1.0  # whose sum is not beyond the float range
+        return energy / (energy.sum() or 1.0)

@@ -53,24 +53,14 @@ PROOF_RADIUS_Y = 2.0**-46  # and relative to y, whose rounding the solver's resi
 
 
 class VerifiedSteps(NamedTuple):
-    """Proven answers to the next steps of a pursuit.
+    """Proven answers to the next steps of a pursuit."""
 
-    Attributes
-    ----------
-    taken : the columns that were excluded before the first step
-    atoms : the guessed columns, one a step
-    residuals : (steps, n), the residual before each step
-    reach : (steps,), the distance from that residual within which the answer is proven
-    contenders : for each step the columns that may win, ascending; usually the atom alone
-    estimates : their products with the residual, with bounds that hold within that distance
-    """
-
-    excluded: frozenset[int]
-    atoms: list[int]
-    residuals: Floats
-    radius: Floats
-    contenders: list[Indices]
-    estimates: list[Estimate]
+    excluded: frozenset[int]  # columns, before the first step
+    atoms: list[int]  # the guessed columns, one a step
+    residuals: Floats  # (steps, n), the residual before each step
+    reach: Floats  # (steps,), the distance from that residual within which the answer is proven
+    contenders: list[Indices]  # for each step the columns that may win, ascending; usually the atom alone
+    estimates: list[Estimate]  # their products with the residual, with bounds that hold within that distance
 
     def step_of(self, query: Query) -> int | None:
         """The step that answers a query: the same residual, and at least the columns excluded that were.
@@ -81,7 +71,7 @@ class VerifiedSteps(NamedTuple):
         if not 0 <= step < len(self.contenders):
             return None
         away = query.r - self.residuals[step]
-        if sqrt(away @ away) > 0.99 * self.radius[step]:
+        if sqrt(away @ away) > 0.99 * self.reach[step]:
             return None
         excluded = set(query.exclude.tolist())
         return step if excluded.issuperset(self.excluded) and excluded.issuperset(self.atoms[:step]) else None
@@ -105,20 +95,14 @@ class RoundEnd(NamedTuple):
 
 
 class SpeculativePursuit:
-    """Answers to the steps of a pursuit, made in rounds; the only state is what makes them cheap.
+    """Answers to the steps of a pursuit of one target, made in rounds; its state only makes them cheap.
 
-    Parameters
-    ----------
-    design : Design
-    expect : Expect
-        With `y` of one target.
-    above : float
-        Guesses end where a winner scores less than this times the last column of the pool did.
+    Guesses end where a winner scores less than `score_factor` times what the last column of the pool did.
     """
 
-    def __init__(self, design: Design, expect: Workload, above: float = GUESS_STOP_RATIO) -> None:
+    def __init__(self, design: Design, expect: Workload, score_factor: float = GUESS_STOP_RATIO) -> None:
         assert expect.y is not None
-        self.design, self.score_factor = design, above
+        self.design, self.score_factor = design, score_factor
         self.steps, self.size_of_y = expect.n_queries, safe_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
         self.draft_capacity = min(MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
@@ -183,8 +167,7 @@ class SpeculativePursuit:
         """The next atoms among the columns that score best, in the order of an exact pursuit among them."""
         assert self.frames is not None
         assert query.state is not None
-        assert query.state.factor is not None
-        r, codes, Q = query.r, self.frames.codes, query.state.factor.Q.rows
+        r, codes, Q = query.r, self.frames.codes, query.state.factorised.Q.rows
         if self.here is None or safe_norm(r - self.here.r) > 0.5 * safe_norm(r):
             first = codes.start_path_product(r[None], second_byte=self.frames.fine)()
             self.here = RoundEnd(r, partial(first.represented, 0), np.abs(first.g[0]))
@@ -300,20 +283,12 @@ def contenders_by_step(
 
 
 class SubsetPursuit(NamedTuple):
-    """A pursuit among some columns.
+    """A pursuit among some columns."""
 
-    Attributes
-    ----------
-    order : the columns, as they were taken
-    triangle : their products with its orthonormal directions
-    amounts : those of the residual with them
-    shadow : those of the columns with what was there before
-    """
-
-    order: Indices
-    triangle: Floats
-    amounts: Floats
-    shadow: Floats
+    order: Indices  # the columns, as they were taken
+    triangle: Floats  # their products with its orthonormal directions
+    amounts: Floats  # those of the residual with them
+    shadow: Floats  # those of the columns with what was there before
 
     @property
     def scores(self) -> Floats:

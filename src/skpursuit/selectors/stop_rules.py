@@ -10,21 +10,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
-from skpursuit.numerics.arrays import Floats
+import numpy as np
+
+from skpursuit.data.design import Design
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import check_count, check_number, short_repr
 from skpursuit.selectors.query import Query
 
 CHECK_EVERY = 128  # rows between two looks at the estimates, at most: a look costs as much as two rows
 
 
-@dataclass
-class PartialSum:
+class PartialSum(NamedTuple):
     """What a stop rule may look at while rows are added."""
 
-    used: int
+    design: Design
+    query: Query
+    used: Indices  # rows
     estimates: Floats
-    left: Callable[[], float]  # sum over unused rows of ||x_i||_inf |r_i|
+
+    def bound(self) -> float:
+        """What the unused rows can add to any entry, at most: the sum of ||x_i||_inf |r_i|."""
+        r = self.query.r
+        size = np.abs(r) if r.ndim == 1 else np.linalg.norm(r, axis=1)
+        bound = size * self.design.norms(1, np.inf)
+        bound[self.used] = 0.0
+        return float(bound.sum())
 
 
 StopCheck = Callable[[PartialSum], bool]
@@ -33,10 +45,7 @@ StopCheck = Callable[[PartialSum], bool]
 class StopRule(ABC):
     """A rule for Greedy, Uniform and Importance. ``a | b`` stops when either would."""
 
-    @property
-    def needs_distinct_rows(self) -> bool:
-        """True if the rule holds only for sums in which every row is used at most once, not for samples."""
-        return False
+    needs_distinct_rows = False  # it holds for sums in which every row is used at most once, not for samples
 
     @abstractmethod
     def new_check(self, query: Query, n: int) -> StopCheck:
@@ -59,7 +68,7 @@ class AnyOf(StopRule):
     rules: tuple[StopRule, ...]
 
     @property
-    def needs_distinct_rows(self) -> bool:
+    def needs_distinct_rows(self) -> bool:  # type: ignore[override]
         return any(rule.needs_distinct_rows for rule in self.rules)
 
     def new_check(self, query: Query, n: int) -> StopCheck:
@@ -101,8 +110,8 @@ class Stability(StopRule):
             nonlocal leaders, since
             now = int(query.scores(rows.estimates).argmax())
             if now != leaders:
-                leaders, since = now, rows.used
-            return rows.used - since >= patience
+                leaders, since = now, len(rows.used)
+            return len(rows.used) - since >= patience
 
         return is_enough
 
@@ -143,7 +152,7 @@ class ErrorBound(StopRule):
         if self.eps == "auto" and query.tolerated_error is None:
             raise ValueError("ErrorBound('auto') needs Frank-Wolfe and bounded curvature; give a number")
         eps = self.factor * (query.tolerated_error or 0.0) if self.eps == "auto" else float(self.eps)
-        return lambda rows: rows.left() <= eps
+        return lambda rows: rows.bound() <= eps
 
     def next_check(self, rows_used: int, n: int) -> int:
         return rows_used + CHECK_EVERY
@@ -165,7 +174,7 @@ class Budget(StopRule):
         check_number("fraction", self.fraction, "(0, 1]")
 
     def new_check(self, query: Query, n: int) -> StopCheck:
-        return lambda rows: rows.used >= ceil(self.fraction * n)
+        return lambda rows: len(rows.used) >= ceil(self.fraction * n)
 
     def next_check(self, rows_used: int, n: int) -> int:
         return max(rows_used + 1, ceil(self.fraction * n))

@@ -10,7 +10,7 @@ doubt, and so it is the answer. Else two bytes leave few columns, and only these
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
@@ -75,7 +75,7 @@ class SuccessiveHalving(Selector):
             *_, (used, alive, sums) = self._draw_rounds(design, query)
             best = top_k(query.score.of(sums), query.k)
             return Selection(alive[best], sums[best] * (design.shape[0] / max(1.0, used)), "heuristic")
-        race = HalvingRun(design, query, self.order_rows(design, query))
+        race = HalvingRun(design, query, self.order_rows(design, query), uses_codes(design))
         pulls = self.budget * design.shape[0] * design.shape[1]
         answer = race.run(pulls, self.exact_fraction)
         while self.doubling and answer.certificate != "exact":
@@ -128,49 +128,31 @@ class SuccessiveHalving(Selector):
         """The rows in the order in which they are read."""
         if self.order == "energy":
             return rows_by_energy(design, query.r)
-        rng = query.rng or np.random.default_rng(0)
-        return rng.permutation(design.shape[0])
+        return (query.rng or np.random.default_rng(0)).permutation(design.shape[0])
 
 
-@dataclass
 class HalvingRun:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
-    Dropped columns share cache lines with others, so that summing them as well costs nothing. On large X the
-    sums are estimates by codes of X, with bounds. Columns that these leave in doubt are summed. The answer is
-    that of the sums alone.
-
-    Attributes
-    ----------
-    coded : bool
-        Whether codes are used; where it pays by default.
-    edges : list of int
-        Numbers of rows at which columns were compared so far.
-    sums : dict
-        Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
-    rounds : list of (int, ndarray of int)
-        (rows read, surviving columns), one pair for each time columns were dropped; empty where the answer
-        was found without asking which.
+    Dropped columns share cache lines with others, so that summing them as well costs nothing. Where `coded`,
+    the sums are estimates by codes of X, with bounds. Columns that these leave in doubt are summed. The
+    answer is that of the sums alone.
     """
 
-    design: Design
-    query: Query
-    rows: Indices
-    coded: bool | None = None
-    edges: list[int] = field(default_factory=lambda: [0])
-    sums: dict[int, tuple[Floats, Floats | None]] = field(default_factory=dict)
-    rounds: list[tuple[int, Indices]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        if self.coded is None:
-            self.coded = uses_codes(self.design)
-        zero = zero_gradient(self.design, self.query.r)
-        self.sums[0] = zero, zero if self.coded else None
+    def __init__(self, design: Design, query: Query, rows: Indices, coded: bool) -> None:
+        self.design, self.query, self.rows, self.coded = design, query, rows, coded
+        self.edges = [0]  # numbers of rows at which columns were compared so far
+        # (rows read, surviving columns), each time columns were dropped; none where nobody had to know which
+        self.rounds: list[tuple[int, Indices]] = []
+        # Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
+        self.sums: dict[int, tuple[Floats, Floats | None]] = {}
+        zero = zero_gradient(design, query.r)
+        self.sums[0] = zero, zero if coded else None
 
     def run(self, pulls: float, finish: float) -> Selection:
         """Halve until k columns are left, or few enough to be scored exactly."""
-        everyone = alive = self.query.allowed(self.design.shape[1])
-        few = ceil(finish * len(alive))
+        alive = self.query.allowed(self.design.shape[1])
+        everyone, few = len(alive), ceil(finish * len(alive))
         plan = list(self._schedule(len(alive), pulls, few))
         edges = [edge for edge, _ in plan]
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
@@ -188,15 +170,14 @@ class HalvingRun:
             self.rounds.append((edge, alive))
         if by_all_rows:
             answer = self._rank_exactly(alive)
-            return answer if len(alive) == len(everyone) else answer._replace(certificate="heuristic")
+            return answer._replace(certificate="exact" if len(alive) == everyone else "heuristic")
         sums = self._summed(alive, self.edges[-1])
         best = top_k(self.query.score.of(sums), self.query.k)
         return Selection(alive[best], sums[best], "heuristic")
 
     def _schedule(self, alive: int, pulls: float, few: int) -> Iterator[tuple[int, int]]:
         """For each round the rows after which columns are compared, and how many stay."""
-        rounds = halving_rounds(alive, self.query.k)
-        until = 0
+        rounds, until = halving_rounds(alive, self.query.k), 0
         for _ in range(rounds):
             if alive <= few:
                 return
