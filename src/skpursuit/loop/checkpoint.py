@@ -13,7 +13,6 @@ import os
 import tempfile
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -79,13 +78,11 @@ def check_writable(path: Path) -> None:
 def save_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write a snapshot so that the file is either the old one or the new one, whole."""
     state = snapshot.state
-    arrays: dict[str, Any] = {
-        f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]
-    }
-    arrays |= {f"memory.{name}": np.asarray(value) for name, value in state.memory.items()}
-    arrays |= {f"selector.{name}": np.asarray(value) for name, value in state.selector_memory.items()}
-    if state.last_update is not None:
-        arrays |= {f"move.{name}": np.asarray(value) for name, value in state.last_update._asdict().items()}
+    arrays = {f"state.{f.name}": np.asarray(getattr(state, f.name)) for f in fields(state)[:5]}
+    move = {} if state.last_update is None else state.last_update._asdict()
+    groups = {"memory": state.memory, "selector": state.selector_memory, "move": move}
+    for group, members in groups.items():
+        arrays |= {f"{group}.{name}": np.asarray(value) for name, value in members.items()}
     header = {
         "status": state.status.name if state.status else None,
         "history": [asdict(record) for record in snapshot.history],
@@ -126,15 +123,19 @@ def _parsed(body: bytes) -> Snapshot:
         if remembered and (part.dtype.kind not in "biuf" or np.isnan(part).any()):
             raise ValueError(f"{name} does not consist of numbers")
 
-    def group(kind: str) -> dict[str, Any]:
+    def group(kind: str) -> dict[str, np.ndarray]:
         return {name.removeprefix(kind): part for name, part in arrays.items() if name.startswith(kind)}
 
-    move = group("move.")
+    plain, move = group("state."), group("move.")
     state = State(
-        **group("state.") | {"objective": float(arrays["state.objective"])},
+        support=plain["support"],
+        coef=plain["coef"],
+        z=plain["z"],
+        objective=float(plain["objective"]),
+        dropped=plain["dropped"],
         memory=group("memory."),
         status=Status[header["status"]] if header["status"] else None,
-        last_update=SparseUpdate(**move | {"factor": float(move["factor"])}) if move else None,
+        last_update=SparseUpdate(float(move["factor"]), move["columns"], move["amounts"]) if move else None,
         selector_memory=group("selector."),
     )
     history = [Record(**record | {"selected": tuple(record["selected"])}) for record in header["history"]]
@@ -150,48 +151,28 @@ def restore_state(path: Path, saved: Snapshot, first: State, problem: Problem, b
     Refuses a state that no run with this selector on its design can have.
     """
     state, design, targets = saved.state, problem.design, first.coef.shape[1:]
-    faults = {
-        "its support does not name distinct columns of X": are_columns(state.support, design.shape[1])
-        and len(np.unique(state.support)) == len(state.support),
-        "its dropped columns are not columns of X": are_columns(state.dropped, design.shape[1]),
-        "its coefficients are not finite numbers, one for each column of the support": _are_finite(
-            state.coef, (len(np.atleast_1d(state.support)), *targets)
-        ),
-        "its predictions are not finite numbers, one for each row of X": _are_finite(state.z, first.z.shape),
-        "its objective is not a number": not np.isnan(state.objective),
-        "what its solver remembers has another shape": all(
-            name in state.memory and _form(state.memory[name]) == _form(value)
-            for name, value in first.memory.items()
-        ),
-        "its last move is not one of finite numbers along columns of X": state.last_update is None
-        or (
-            np.isfinite(state.last_update.factor)
-            and are_columns(state.last_update.columns, design.shape[1])
-            and _are_finite(state.last_update.amounts, (len(state.last_update.columns), *targets))
-        ),
-        "what its selector remembers has another form": bound.selector.accepts_memory(
-            design, state.selector_memory, targets
-        ),
-    }
-    refusal = f"{path} does not hold a run on this X and y: {{}}; delete it to start again"
-    for fault, good in faults.items():
-        if not good:
-            raise ValueError(refusal.format(fault))
-    if first.factor is None:
-        return state
-    factor = first.factor.first(0).add_columns(problem, state.support)
-    if factor is None:
-        raise ValueError(refusal.format("its support holds a column that depends on those before it"))
+    columns, move = [state.support, state.dropped], state.last_update
+    values = [(state.coef, (np.size(state.support), *targets)), (state.z, first.z.shape)]
+    if move is not None:
+        columns.append(move.columns)
+        values += [(move.amounts, (np.size(move.columns), *targets)), (np.array(move.factor), ())]
+    known = all(are_columns(part, design.shape[1]) for part in columns)
+    known &= all(part.shape == shape and part.dtype.kind == "f" for part, shape in values)
+    known = known and all(np.isfinite(part).all() for part, _ in values) and not np.isnan(state.objective)
+    known = known and len(np.unique(state.support)) == len(state.support)
+    known &= all(_form(state.memory.get(name)) == _form(value) for name, value in first.memory.items())
+    known &= bound.selector.accepts_memory(design, state.selector_memory, targets)
+    factor = None
+    if known and first.factor is not None:
+        factor = first.factor.first(0).add_columns(problem, state.support)
+    if not known or (factor is None) != (first.factor is None):
+        raise ValueError(f"{path} does not hold a run on this X and y; delete it to start again")
     return replace(state, factor=factor)
 
 
-def _form(value: np.ndarray) -> tuple[Any, ...]:
+def _form(value: np.ndarray | None) -> tuple[object, ...]:
     """What stays the same when a memory grows along its first axis."""
-    return value.dtype.kind, value.ndim, value.shape[1:]
-
-
-def _are_finite(values: np.ndarray, shape: tuple[int, ...]) -> bool:
-    return values.shape == shape and values.dtype.kind == "f" and bool(np.isfinite(values).all())
+    return () if value is None else (value.dtype.kind, value.ndim, value.shape[1:])
 
 
 def check_fingerprints(path: Path, saved: dict[str, str], now: dict[str, str]) -> None:
@@ -203,7 +184,7 @@ def check_fingerprints(path: Path, saved: dict[str, str], now: dict[str, str]) -
             )
 
 
-def fingerprint(value: Any, depth: int = 4) -> str:
+def fingerprint(value: object, depth: int = 4) -> str:
     """Digest of an array, or the text of a component, which may hold others up to a depth."""
     if isinstance(value, np.ndarray):
         return hashlib.sha256(repr(value.shape).encode() + np.ascontiguousarray(value).tobytes()).hexdigest()

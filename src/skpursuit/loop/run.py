@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -35,8 +35,6 @@ from skpursuit.selectors import BoundSelector, Selection, Selector, as_selector
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.solvers import Solver, as_solver
 
-# A run ends at what is not finite anyway.
-IGNORE_OVERFLOW: dict[str, Any] = {"over": "ignore", "invalid": "ignore"}
 CONSISTENCY_TOL = 1e-8  # of ||z|| + ||y|| in predictions, of the objectives here and at zero in the objective
 CERTIFICATE_ORDER = ("none", "exact", "heuristic")
 
@@ -162,13 +160,12 @@ class LazyGenerator:
     def __init__(self, seed: list[int]) -> None:
         self._seed = seed
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):  # what copying and pickling look for belongs to this object
             raise AttributeError(name)
-        made = self.__dict__.get("_made")
-        if made is None:
-            made = self._made = np.random.default_rng(self._seed)
-        return getattr(made, name)
+        if "_made" not in self.__dict__:
+            self._made = np.random.default_rng(self._seed)
+        return getattr(self._made, name)
 
 
 @dataclass
@@ -221,7 +218,7 @@ class Run:
             watch.out_of_time()  # it was this limit, or our own
         else:
             asking = SelectionOracle(self.bound, self.state.selector_memory)
-            with np.errstate(**IGNORE_OVERFLOW):  # not saved: a longer run may go on
+            with np.errstate(over="ignore", invalid="ignore"):  # not saved: a longer run may go on
                 self.state = asking.count_reads(lambda: self.solver.finalize(self.problem, self.state))
             self.final_selections = asking.answers
 
@@ -236,7 +233,7 @@ class Run:
         rng = cast(np.random.Generator, LazyGenerator([self.seed, iteration]))
         asking = SelectionOracle(self.bound, self.state.selector_memory, self.weigher is not None)
         try:
-            with np.errstate(**IGNORE_OVERFLOW):
+            with np.errstate(over="ignore", invalid="ignore"):  # a run ends at what is not finite anyway
                 after = self.solver.step(self.problem, self.state, asking, rng)
             finite = isfinite(after.objective) and isfinite(after.coef.sum())
         except NonFiniteError:
