@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -32,38 +32,30 @@ if TYPE_CHECKING:
 MOST_PASSES = 3
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeFactor:
-    """The triangle R of a factor with roots of penalties below it, as Q^T R once more: a value.
+NOTHING = np.empty(0)
+
+
+class RidgeFactor(NamedTuple):
+    """The triangle R of a factor with roots of penalties below it, as Q^T R once more.
 
     Rows of R and roots take turns, so that the k-th column ends with its root and rows grow by two numbers.
-
-    Attributes
-    ----------
-    Q : ndarray of shape (k, 2 k)
-        Orthonormal rows.
-    R : ndarray
-        The columns of the new triangle one after the other.
-    roots : ndarray of shape (k,)
-        Square roots of the penalties.
     """
 
-    Q: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    R: Floats = field(default_factory=lambda: np.empty(0))
-    roots: Floats = field(default_factory=lambda: np.empty(0))
+    Q: Floats = np.empty((0, 0))  # (k, 2 k), orthonormal rows
+    R: Floats = NOTHING  # the columns of the new triangle one after the other
 
     def add(self, column: Floats, root: float) -> RidgeFactor:
         """Grow by a column of R, of k + 1 numbers, and the root of its penalty."""
-        k = len(self.roots)
+        k = len(self.Q)
         Q, x = np.zeros((k, 2 * k + 2)), np.zeros(2 * k + 2)
         Q[:, : 2 * k], x[::2], x[-1] = self.Q, column, root
         q, h = orthogonalise(Q, x, sqrt(x @ x), 0.0, np.zeros(k))
         assert q is not None  # R has a diagonal
-        return RidgeFactor(np.vstack([Q, q]), np.concatenate([self.R, h]), np.append(self.roots, root))
+        return RidgeFactor(np.vstack([Q, q]), np.concatenate([self.R, h]))
 
     def first(self, k: int) -> RidgeFactor:
         """That of the first k columns."""
-        return RidgeFactor(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2], self.roots[:k])
+        return RidgeFactor(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2])
 
     def rotate_targets(self, b: Floats) -> Floats:
         """The new triangle times the coefficients, from products b of the old rows with the targets."""
@@ -107,9 +99,9 @@ class QRFactor:
     fitted: Floats
     keeps_dependent: bool = False
     shrinkage: RidgeFactor | None = None
-    R: Floats = field(default_factory=lambda: np.empty(0))
-    noise_share: Floats = field(default_factory=lambda: np.empty(0))
-    raises_rank: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    R: Floats = field(default_factory=lambda: NOTHING)
+    noise_share: Floats = field(default_factory=lambda: NOTHING)
+    raises_rank: np.ndarray = field(default_factory=lambda: NOTHING.astype(bool))
 
     @property
     def lines(self) -> Floats:

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.float_range import EPS, TINY_POSITIVE
@@ -29,6 +28,7 @@ from skpursuit.problem.problem import Problem
 from skpursuit.problem.sample_losses import Derivatives, SampleLosses
 
 FULL_PRECISION, MAX_STEPS = 1e-15, 300  # relative decrease of the objective that is not worth a step; steps
+Columns = Floats | Compressed  # as rows
 MAX_EXPANSION = 2.0**20  # steps of a parabola above the loss that are tried at once
 MIN_STEP = 2.0**-26  # a step that gets nowhere
 COARSE = 1e-3  # of a coefficient, that a last step may move it without a gain to be seen
@@ -100,7 +100,7 @@ class TrialStep(NamedTuple):
 
 
 def fit_outputs(
-    A: Floats | Compressed,
+    A: Columns,
     samples: Sequence[SampleLosses],
     w: Floats,
     z: Floats | None,
@@ -109,7 +109,7 @@ def fit_outputs(
     max_iter: int,
     by_products: bool = False,
 ) -> tuple[Floats, Floats, float]:
-    """As `descend` for samples of one or several outputs, z being optional.
+    """As `descend` for one or several outputs, z being optional.
 
     Outputs that do not depend on each other are fitted one by one, each to its own end: there is one of
     `samples` for each. `by_products` asks for conjugate gradients.
@@ -130,7 +130,7 @@ def fit_outputs(
 
 @np.errstate(over="ignore", invalid="ignore")  # at steps that are too long
 def descend(
-    A: Floats | Compressed,
+    A: Columns,
     samples: SampleLosses,
     w: Floats,
     z: Floats,
@@ -185,14 +185,13 @@ class Products:
 
     is_majorant = False
 
-    def __init__(self, A: Any, samples: SampleLosses, now: TrialStep, penalty: Floats) -> None:
+    def __init__(self, A: Columns, samples: SampleLosses, now: TrialStep, penalty: Floats) -> None:
         self.A, self.samples = A, samples
         floor = LEAST_CURVATURE if samples.weights is None else LEAST_CURVATURE * samples.weights
         self.curvature = np.maximum(now.at.curvature.T, floor).T
         self.p = samples.loss.probabilities(now.z) if samples.loss.couples_targets else None
-        squares = A.power(2) if issparse(A) else A * A
         self.penalty = penalty if now.z.ndim == 1 else penalty[:, None]
-        self.diagonal = squares @ self.curvature + self.penalty
+        self.diagonal = (A * A) @ self.curvature + self.penalty
 
     def times(self, v: Floats) -> Floats:
         """The Hessian times v."""

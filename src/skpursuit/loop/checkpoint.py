@@ -90,7 +90,8 @@ def save_snapshot(path: Path, snapshot: Snapshot) -> None:
         "fingerprints": snapshot.fingerprints,
     }
     body = io.BytesIO()
-    np.savez(body, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(body, allow_pickle=False, **arrays)
     content = body.getvalue()
     digest = hashlib.sha256(content).hexdigest().encode() + b"\n"
     write_atomically(path, MAGIC + digest + content)

@@ -41,7 +41,18 @@ class ConvexSet(Protocol):
 
 
 @dataclass(frozen=True)
-class L1Ball:
+class ScaledSet:
+    """What the sets here share: a radius, and steps of plain Frank-Wolfe in compiled code."""
+
+    radius: float = 1.0
+    has_compiled_steps: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number("radius", self.radius, "(0, inf)")
+
+
+@dataclass(frozen=True)
+class L1Ball(ScaledSet):
     """{w : ||w||_1 <= radius}.
 
     Parameters
@@ -54,12 +65,6 @@ class L1Ball:
     >>> L1Ball(2.0).vertex(slope=-3.0)
     2.0
     """
-
-    radius: float = 1.0
-    has_compiled_steps: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number("radius", self.radius, "(0, inf)")
 
     @property
     def score(self) -> Score:
@@ -80,19 +85,13 @@ class L1Ball:
 
 
 @dataclass(frozen=True)
-class Simplex:
+class Simplex(ScaledSet):
     """{w : w >= 0, sum w = radius}.
 
     Parameters
     ----------
     radius : float
     """
-
-    radius: float = 1.0
-    has_compiled_steps: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_number("radius", self.radius, "(0, inf)")
 
     @property
     def score(self) -> Score:

@@ -32,20 +32,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 def as_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the object itself if it is one.
-
-    Parameters
-    ----------
-    loss : str or object
-        A name in `LOSSES`, a `Loss`, or an object with ``value``, ``residual`` and ``curvature``.
-
-    Raises
-    ------
-    ValueError
-        If there is no loss of that name.
-    TypeError
-        If the object is not a loss.
-    """
+    """The loss of that name, or of an object with ``value``, ``residual`` and ``curvature``; losses pass."""
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str):
