@@ -17,8 +17,7 @@ from skpursuit import (
     as_design,
     minimize,
 )
-from skpursuit.fit.dependence import are_dependent, dependent_columns
-from skpursuit.fit.gram_schmidt import orthogonalise
+from skpursuit.fit.gram_schmidt import are_dependent, dependent_columns, orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.error_bounds import dependence_threshold
 from skpursuit.numerics.row_buffer import RowBuffer

@@ -45,10 +45,10 @@ from skpursuit.selectors import Selection as Selection
 from skpursuit.selectors import Selector as Selector
 from skpursuit.selectors.auto import Auto as Auto
 from skpursuit.selectors.certified import Certified as Certified
+from skpursuit.selectors.certified import Quantized as Quantized
 from skpursuit.selectors.exact import Exact as Exact
 from skpursuit.selectors.gram import Gram as Gram
 from skpursuit.selectors.lucb import LUCB as LUCB
-from skpursuit.selectors.quantized import Quantized as Quantized
 from skpursuit.selectors.row_sampling import Greedy as Greedy
 from skpursuit.selectors.row_sampling import Importance as Importance
 from skpursuit.selectors.row_sampling import Uniform as Uniform
@@ -60,11 +60,11 @@ from skpursuit.selectors.successive_reject import SuccessiveReject as Successive
 from skpursuit.solvers import Solver as Solver
 from skpursuit.solvers.cosamp import CoSaMP as CoSaMP
 from skpursuit.solvers.cosamp import GraSP as GraSP
+from skpursuit.solvers.cosamp import StoGradMP as StoGradMP
+from skpursuit.solvers.cosamp import StoIHT as StoIHT
 from skpursuit.solvers.frank_wolfe import FrankWolfe as FrankWolfe
 from skpursuit.solvers.matching_pursuit import OMP as OMP
 from skpursuit.solvers.matching_pursuit import MatchingPursuit as MatchingPursuit
-from skpursuit.solvers.stochastic import StoGradMP as StoGradMP
-from skpursuit.solvers.stochastic import StoIHT as StoIHT
 from skpursuit.solvers.subspace_pursuit import SubspacePursuit as SubspacePursuit
 
 __version__: str

@@ -1,6 +1,5 @@
 """The best coefficients on a given support.
 
 A support that grows by a column (`growing.py`, on the factor of `gram_schmidt.py`); damped Newton for other
-losses than squared (`newton.py`); many columns at once (`merged.py`); exchanges (`swaps.py`); and the search
-for columns that cannot help because they depend on the support (`dependence.py`).
+losses than squared (`newton.py`); many columns at once (`merged.py`); and exchanges (`swaps.py`).
 """

@@ -22,14 +22,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.error_bounds import rank_tolerance
+from skpursuit.numerics.error_bounds import dependence_threshold, rank_tolerance
 from skpursuit.numerics.row_buffer import RowBuffer
-from skpursuit.numerics.sums import BLOCK_ROWS
+from skpursuit.numerics.sums import BLOCK_ROWS, safe_norms_per_row
+from skpursuit.numerics.tuning import DEPENDENCE_ENTRIES
 
 if TYPE_CHECKING:
     from skpursuit.problem.problem import Problem
+    from skpursuit.problem.state import State
 
 MOST_PASSES = 3
+PROBE_FACTOR = 8.0  # |<x, v>| is at most this many times the norm of what the support leaves of x
 
 
 NOTHING = np.empty(0)
@@ -64,44 +67,21 @@ class RidgeFactor(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QRFactor:
-    """The k columns of a support as Q^T R: a value, whose large parts share memory with those it grows from.
+    """The k columns of a support as Q^T R: a value that shares its large parts with those it grows from."""
 
-    Attributes
-    ----------
-    Q : RowBuffer of shape (rank, n)
-        Orthonormal rows.
-    columns : RowBuffer of shape (k, n), or None
-        The columns themselves, if the factor keeps them.
-    row_scale : ndarray of shape (n,), or None
-        What columns are multiplied by before they are split: roots of weights.
-    rank_tol : float
-        The size of a remainder that is rounding, relative to its column.
-    y, b, fitted : ndarray of shape (n,), (rank,) and (n,), or with a trailing m
-        Targets, the products of the rows of Q with them, and the sum of the rows of Q times these.
-    keeps_dependent : bool
-        Whether a column that depends on others is added, without a row of Q.
-    shrinkage : RidgeFactor, or None
-        What a ridge adds, if there is one.
-    R : ndarray
-        The columns of the triangle one after the other.
-    noise_share : ndarray of shape (rank,)
-        The share of each row of Q that was rounding in its column before (`Design.noise_floor`).
-    raises_rank : ndarray of bool, shape (k,)
-        Which columns have a row of Q.
-    """
-
-    Q: RowBuffer
-    columns: RowBuffer | None
-    row_scale: Floats | None
-    rank_tol: float
-    y: Floats
-    b: Floats
-    fitted: Floats
-    keeps_dependent: bool = False
-    shrinkage: RidgeFactor | None = None
-    R: Floats = field(default_factory=lambda: NOTHING)
+    Q: RowBuffer  # (rank, n), orthonormal rows
+    columns: RowBuffer | None  # (k, n), the columns themselves, if the factor keeps them
+    row_scale: Floats | None  # (n,), what columns are multiplied by before they are split: roots of weights
+    rank_tol: float  # the size of a remainder that is rounding, relative to its column
+    y: Floats  # (n,) or (n, m), targets
+    b: Floats  # (rank,) or (rank, m), the products of the rows of Q with them
+    fitted: Floats  # the sum of the rows of Q times these
+    keeps_dependent: bool = False  # a column that depends on others is added, without a row of Q
+    shrinkage: RidgeFactor | None = None  # what a ridge adds, if there is one
+    R: Floats = field(default_factory=lambda: NOTHING)  # the columns of the triangle one after the other
+    #: (rank,), the share of each row of Q that was rounding in its column before (`Design.noise_floor`)
     noise_share: Floats = field(default_factory=lambda: NOTHING)
-    raises_rank: np.ndarray = field(default_factory=lambda: NOTHING.astype(bool))
+    raises_rank: np.ndarray = field(default_factory=lambda: NOTHING.astype(bool))  # columns with a row of Q
 
     @property
     def lines(self) -> Floats:
@@ -224,3 +204,54 @@ def row_products(Q: Floats, v: Floats) -> Floats:
     if whole < len(v):
         parts = np.vstack([parts, Q[:, whole:] @ v[whole:]])
     return np.ascontiguousarray(parts.cumsum(axis=0)[-1])
+
+
+def dependent_columns(problem: Problem, state: State) -> Indices:
+    """All columns off the support, and not dropped yet, that depend on the support.
+
+    A pursuit that has spanned what X can span has nothing more to choose from. Asking for what is left one
+    column at a time costs one selection each, thousands of them in a wide X. A random vector v orthogonal to
+    the support tells most columns apart for the price of one product: <x_j, v> is zero to rounding if x_j
+    depends on the support, and almost never otherwise. That is a proposal; the columns it leaves are gathered
+    in blocks and decided by the rule that decides a single column.
+    """
+    design, root, factor = problem.design, np.sqrt(problem.row_weights), state.factorised
+    gone = np.concatenate([state.support, state.dropped])
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
+        cols = np.setdiff1d(dependence_candidates(problem, factor, root), gone, assume_unique=True)
+        step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
+        parts = [cols[start : start + step] for start in range(0, len(cols), step)]
+        found = []
+        for part in parts:
+            lines, floor = design.columns(part, cache=False) * root, design.noise_floor(part) * root.max()
+            found.append(part[are_dependent(factor.Q, lines, floor, factor.noise_share)])
+    return np.concatenate(found) if found else cols
+
+
+def dependence_candidates(problem: Problem, factor: QRFactor, root: Floats) -> Indices:
+    """Columns whose product with a random vector orthogonal to the rows of Q is small; ascending."""
+    design, Q = problem.design, factor.Q
+    v = np.random.default_rng(len(factor.noise_share)).standard_normal(len(root))
+    for _ in range(2):  # the second time for digits that the first one lost
+        v -= Q.combine(Q.inner_products(v))
+    g = np.abs(design.product(v * root))
+    error = design.rounding(v * root)
+    sizes = design.norm_bounds * root.max()
+    small = dependence_threshold(len(v), sizes, design.noise_floor(np.arange(len(sizes))) * root.max())
+    small = np.maximum(small, factor.noise_share.max(initial=0.0) * sizes)
+    return np.flatnonzero(~(g > PROBE_FACTOR * small + (0.0 if error is None else error)))
+
+
+def are_dependent(Q: RowBuffer, lines: Floats, noise_floor: Floats, noise: Floats) -> np.ndarray:
+    """Which of the columns `lines` depend on the rows of Q, as `orthogonalise` decides it for one."""
+    tiny = dependence_threshold(lines.shape[1], safe_norms_per_row(lines), noise_floor)
+    h = np.zeros((len(lines), len(noise)))
+    found = np.zeros(len(lines), dtype=bool)
+    for _ in range(MOST_PASSES):
+        part = Q.inner_products(lines.T).T
+        lines = lines - Q.combine(part.T).T
+        h += part
+        found |= safe_norms_per_row(lines) <= np.maximum(tiny, safe_norms_per_row(noise * h))
+        if found.all():
+            break
+    return found

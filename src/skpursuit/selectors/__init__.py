@@ -33,7 +33,7 @@ SELECTORS: dict[str, tuple[str, str, dict[str, object]]] = {
     "halving-random": ("successive_halving", "SuccessiveHalving", {"order": "random"}),
     "lucb": ("lucb", "LUCB", {}),
     "certified": ("certified", "Certified", {}),
-    "quantized": ("quantized", "Quantized", {}),
+    "quantized": ("certified", "Quantized", {}),
     "auto": ("auto", "Auto", {}),
 }
 

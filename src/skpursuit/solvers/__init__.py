@@ -22,8 +22,8 @@ SOLVERS: dict[str, tuple[str, str]] = {
     "grasp": ("cosamp", "GraSP"),
     "fw": ("frank_wolfe", "FrankWolfe"),
     "sp": ("subspace_pursuit", "SubspacePursuit"),
-    "stoiht": ("stochastic", "StoIHT"),
-    "stogradmp": ("stochastic", "StoGradMP"),
+    "stoiht": ("cosamp", "StoIHT"),
+    "stogradmp": ("cosamp", "StoGradMP"),
 }
 
 

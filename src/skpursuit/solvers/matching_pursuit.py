@@ -3,7 +3,7 @@
 Both take the column with the largest gradient entry. Matching pursuit moves its coefficient alone; orthogonal
 matching pursuit adds it to the support and fits all coefficients again, so no column is ever taken twice. A
 column that depends on the support cannot help. It is dropped, and after a few such columns in a row all that
-depend are looked for at once (`fit/dependence.py`).
+depend are looked for at once (`dependent_columns`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.fit.dependence import dependent_columns
+from skpursuit.fit.gram_schmidt import dependent_columns
 from skpursuit.fit.growing import add_column, grows_from_zero, start_fit
 from skpursuit.fit.newton import coordinate_step, fit_support
 from skpursuit.fit.swaps import apply_swaps
