@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from skpursuit import OrthogonalMatchingPursuit, as_design
-from skpursuit.estimators.omp_functions import choose_backend
-from skpursuit.estimators.omp_small import ColumnPursuit, GramPursuit, omp_path
+from skpursuit.estimators.omp_functions import ColumnPursuit, GramPursuit, choose_backend, omp_path
 
 
 def problem(seed, n, d, order="C"):
@@ -70,7 +69,7 @@ def test_products_in_float32_change_no_bit(seed, monkeypatch):
     y = columns[:6].sum(axis=0) + (seed % 2) * rng.standard_normal(n)
     paths, matrices = [], (columns, np.asfortranarray(columns))
     for least in (0, columns.size + 1):
-        monkeypatch.setattr("skpursuit.estimators.omp_small.SINGLE_ENTRIES", least)
+        monkeypatch.setattr("skpursuit.estimators.omp_functions.SINGLE_ENTRIES", least)
         pursuits = [ColumnPursuit(matrix, y, k) for matrix in matrices]
         assert [pursuit.single is not None for pursuit in pursuits] == [least == 0] * 2
         paths.append([omp_path(pursuit) for pursuit in pursuits])

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.estimators.omp_small import GramPursuit, omp_path
+from skpursuit.estimators.omp_functions import GramPursuit, omp_path
 from skpursuit.numerics.float_range import NonFiniteError, kth_largest
 from skpursuit.problem.scores import GroupNorm, top_k, top_k_by_index
 from skpursuit.selectors import SELECTORS, Absolute, Query, as_selector

@@ -26,7 +26,7 @@ from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
 from skpursuit.problem.losses import Loss, as_loss
-from skpursuit.solvers import solver_names
+from skpursuit.solvers import solver_class, solver_names
 
 FEW_SAMPLES, FEWER = 150, 100  # samples up to which 10 folds pay, and below which 20 do
 
@@ -72,7 +72,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         if n_classes == 2:
             return Subproblems(config, [2.0 * y - 1.0], joint=True)
         if self.multi_class == "multinomial":
-            if not config.config_solver_class.supports_forced:
+            if not solver_class(config.solver).supports_forced:
                 able = " or ".join(solver_names(lambda kind: kind.supports_forced))
                 raise ValueError(
                     f"multi_class='multinomial' needs solver={able!r}; use 'ovr' with other solvers"

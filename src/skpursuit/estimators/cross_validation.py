@@ -143,16 +143,14 @@ class Folds:
         weight = self.test_weight[self.sampled_rows]
         return losses.sum(axis=1) / np.where(weight > 0, weight, 1.0)
 
-    def paired_t(self, mean: float, worse: Floats, better: Floats) -> float:
-        """Mean of the differences of two models' losses over its standard error, from losses of rows."""
-        weights, difference = self.test_weight[self.sampled_rows], worse - better
-        unit = np.ldexp(1.0, -np.frexp(np.abs(difference).max(initial=0.0))[1])  # of squares within range
-        mean, difference = mean * unit, difference * unit
-        centre = difference @ weights / weights.sum()
-        error = np.sqrt((difference - centre) ** 2 @ weights / weights.sum() / self.n_tested)
-        if error == 0:
-            return float(np.sign(mean)) * np.inf if mean else 0.0
-        return mean / float(error)
+
+def paired_t(mean: float, differences: Floats, weights: Floats, n: float) -> float:
+    """A mean of differences over its standard error, from weighted differences of n observations."""
+    unit = np.ldexp(1.0, -np.frexp(np.abs(differences).max(initial=0.0))[1])  # of squares within range
+    mean, differences = mean * unit, differences * unit
+    centre = differences @ weights / weights.sum()
+    error = np.sqrt((differences - centre) ** 2 @ weights / weights.sum() / n)
+    return mean / float(error) if error else float(np.sign(mean)) * np.inf
 
 
 def effective_rows(weights: Floats) -> float:

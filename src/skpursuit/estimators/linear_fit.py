@@ -80,11 +80,6 @@ class FitConfig:
         return cls(**{part.name: given[part.name] for part in fields(cls) if part.name in given})
 
     @property
-    def config_solver_class(self) -> type[Solver]:
-        """The class of the solver, which says what it can do."""
-        return solver_class(self.solver)
-
-    @property
     def name(self) -> str:
         """The name of the solver, or of the class of a solver object."""
         return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
@@ -110,7 +105,7 @@ class FitConfig:
         if self.ridge is None and self.loss.gives_probability:  # classes may be separable
             ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
         given = {"n_nonzero_coefs": k, "tol": self.tol, "max_iter": self.max_iter, "ridge": ridge}
-        return self.config_solver_class.from_parameters(**given)
+        return solver_class(self.solver).from_parameters(**given)
 
 
 def fit_linear(config: FitConfig, base: Design, y: Floats, weights: Floats | None = None) -> LinearFit:
@@ -137,9 +132,11 @@ def path_fits(
         models = [last if fit is None else fit for last, fit in zip(models, after)]
 
 
-def fitted_path(*how: Any) -> list[list[LinearFit]]:
+def fitted_path(
+    config: FitConfig, base: Design, targets: Sequence[Floats], weights: Floats | None, most: int
+) -> list[list[LinearFit]]:
     """All models of `path_fits`; each has the result of the run that gave the largest."""
-    models = list(path_fits(*how))
+    models = list(path_fits(config, base, targets, weights, most))
     return [[fit._replace(result=last.result) for fit, last in zip(each, models[-1])] for each in models]
 
 
@@ -147,7 +144,7 @@ def _growing_fits(
     config: FitConfig, base: Design, y: Floats, weights: Floats | None, most: int
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
-    if not config.config_solver_class.nested_path:
+    if not solver_class(config.solver).nested_path:
         yield from (fit_linear(config.with_size(k), base, y, weights) for k in range(1, most + 1))
         return
     (run, data), last = standardized_run(config.with_size(most), base, y, weights), None
@@ -179,7 +176,7 @@ def standardized_run(
     total = float(base.shape[0] if weights is None else weights.sum())
     solver = config.make_solver(config.sparsity(base, weights), total)
     fine = codes_of_run(base, y, loss, weights, solver, config.selector)
-    can_force = config.config_solver_class.supports_forced
+    can_force = solver_class(config.solver).supports_forced
     data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
     solver = solver.with_forced(data.forced) if data.forced else solver
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)

@@ -7,7 +7,7 @@ parts of a cross-validation have theirs from the Gram matrices of all folds (`fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -19,6 +19,7 @@ from skpursuit.estimators.linear_fit import dense_coefs
 from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
 from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.estimators.omp_functions import (
+    OMPPath,
     choose_backend,
     expected_steps,
     gram_paths,
@@ -27,7 +28,6 @@ from skpursuit.estimators.omp_functions import (
     refine_path,
     warn_if_premature,
 )
-from skpursuit.estimators.omp_small import OMPPath
 from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters, or_none
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
 from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
@@ -39,7 +39,7 @@ from skpursuit.selectors import Selector
 from skpursuit.solvers.matching_pursuit import OMP
 
 Limits = tuple[int, float | None]  # most columns, and the tolerance
-Paths = tuple[list[OMPPath], Floats, Any]  # the path of each target, and the means of X and y
+Paths = tuple[list[OMPPath], Floats, Floats]  # the path of each target, and the means of X and y
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -75,7 +75,11 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         if data.weights is not None:
             root = np.sqrt(data.weights)
             targets, design = targets * root[:, None], design.with_view(design.view.compose(root=root))
-        return omp_paths(design, targets, *limits, backend, self.selector), data.centre, data.offset
+        return (
+            omp_paths(design, targets, *limits, backend, self.selector),
+            data.centre,
+            np.asarray(data.offset),
+        )
 
     def _fit_all_rows(
         self, samples: CheckedSamples, limits: Limits, backend: str, grams: GramLeastSquares | None
@@ -91,7 +95,7 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         paths = [refine_path(path, view, target) for path, target in zip(paths, targets.T)]
         self._keep(base, paths, centre, offset if y.ndim == 2 else offset[0])
 
-    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
+    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Floats) -> None:
         """Set the attributes of a fit from its paths and the means of X and y."""
         warn_if_premature(paths)
         coefs = dense_coefs(base, [path.fit(len(path)) for path in paths])
@@ -153,7 +157,7 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     verbose: bool | int | str = False
 
     @monitored
-    def fit(self, X: object, y: Any, sample_weight: object = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         check_parameters(self)
         samples = self._check_samples(X, y, sample_weight, multi_output=True, y_numeric=True)
         base, y, weights, *_ = samples
@@ -220,13 +224,13 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
     copy: bool = True
     fit_intercept: bool = True
     max_iter: int | None = None
-    cv: Any = None
+    cv: object = None
     n_jobs: int | None = None
     verbose: bool | int | str = False
     selector: str | Selector = "auto"
 
     @monitored
-    def fit(self, X: object, y: Any, sample_weight: object = None, **fit_params: Any) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None, **fit_params: object) -> Self:
         check_parameters(self, max_iter=or_none(COUNT_OR_ZERO))
         samples = self._check_samples(X, y, sample_weight, y_numeric=True, ensure_min_features=2)
         base, y, weights, kept, _ = samples
@@ -269,7 +273,7 @@ class OrthogonalMatchingPursuitCV(SplitterRoutingMixin, OMPBase, BaseEstimator):
             self._fit_all_rows(samples, (k, None), backend, grams and grams.all_rows())
         return self
 
-    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Any) -> None:
+    def _keep(self, base: Design, paths: list[OMPPath], centre: Floats, offset: Floats) -> None:
         super()._keep(base, paths, centre, offset)
         (path,) = paths
         self.path_features_, self.coef_path_ = path.support, path.all_coefs()[: len(path)]

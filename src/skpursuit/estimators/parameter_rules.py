@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any
@@ -44,7 +44,7 @@ def _is_whole(value: object, least: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, Integral) and least <= int(value) <= MAX_INT64
 
 
-def _are_sizes(values: Any) -> bool:
+def _are_sizes(values: Collection[object]) -> bool:
     """Whether there are values, and all of them are finite numbers of at least 0."""
     numbers: list[Any] = [v for v in values if isinstance(v, Real) and not isinstance(v, bool)]
     return 0 < len(numbers) == len(values) and all(0 <= v <= MAX_FLOAT for v in numbers)
@@ -65,20 +65,20 @@ def or_none(rule: Rule) -> Rule:
     return either(rule, "None", lambda v: v is None)
 
 
-def _know_sparsity(value: Any) -> bool:
+def _know_sparsity(value: object) -> bool:
     several = value if isinstance(value, (list, tuple)) else [value]
     known = ("auto", *solver_names(lambda kind: kind.takes_sparsity))
     able = [v.takes_sparsity if isinstance(v, Solver) else isinstance(v, str) and v in known for v in several]
     return len(able) > 0 and all(able)
 
 
-def _is_scoring(value: Any) -> bool:
+def _is_scoring(value: object) -> bool:
     from sklearn.metrics import get_scorer_names
 
     return value in (*CRITERIA, *get_scorer_names()) if isinstance(value, str) else callable(value)
 
 
-def _are_folds(value: Any) -> bool:
+def _are_folds(value: object) -> bool:
     several = isinstance(value, Iterable) or getattr(value, "split", None) is not None
     return _is_whole(value, 2) or (several and not isinstance(value, (str, bytes)))
 
@@ -146,7 +146,7 @@ def check_parameters(estimator: Any, **own: Rule | None) -> None:
             warnings.warn(message, UserWarning, stacklevel=4)  # scikit-learn's checks set it everywhere
 
 
-def check_values(own: Mapping[str, Rule | None], **given: Any) -> None:
+def check_values(own: Mapping[str, Rule | None], **given: object) -> None:
     """Check values by the rules of their names."""
     for name, value in given.items():
         rule = own[name] if name in own else RULES[name]

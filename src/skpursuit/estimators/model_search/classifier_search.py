@@ -96,7 +96,7 @@ ScaledFit = tuple[Indices, Floats, Floats]  # columns, their coefficients and th
 Models = list[list[FoldClassifier]]  # for each fold one of every problem
 
 
-class ClassifierSearch(CandidateSearch):
+class ClassifierSearch(CandidateSearch[list[list[ScaledFit]]]):
     """Evaluates classifiers on the folds by their loss, with at most `most` columns.
 
     Targets are labels -1 and +1, (n,) or (n, m), or class numbers of a loss that couples its outputs.

@@ -213,17 +213,16 @@ class GramLeastSquares(FoldLeastSquares):
         return total, np.array(train)
 
     def _moments(self, weights: Floats) -> Floats:
-        equal = bool((weights == weights[0]).all())
-        rows = np.arange(len(weights)) if equal else np.flatnonzero(weights)
-        X, y = self.data.X, self.data.y
+        rows = np.flatnonzero(weights)
+        X, y, used = self.data.X, self.data.y, weights[rows]
         self.entries_read += len(rows) * X.shape[1]
         size = X.shape[1] + y.shape[1] + 1
         if issparse(X):
             rest = np.column_stack([y[rows], np.ones(len(rows))])
             sparse = hstack([self.data.block(rows), rest], "csc")
-            return (sparse.T @ (diags_array(weights[rows]) @ sparse)).toarray()
+            return (sparse.T @ (diags_array(used) @ sparse)).toarray()
         total, step = np.zeros((size, size)), max(MOMENT_ROWS, MOMENT_BLOCK // size)
-        equal = equal or (len(rows) > 0 and bool((weights[rows] == weights[rows[0]]).all()))
+        equal = len(rows) > 0 and bool((used == used[0]).all())
         buffer = np.empty((min(step, len(rows)), size))  # stays in the cache
         for start in range(0, len(rows), step):
             some: Indices | slice = rows[start : start + step]
@@ -235,7 +234,7 @@ class GramLeastSquares(FoldLeastSquares):
             if not equal:
                 block *= np.sqrt(weights[some])[:, None]
             total += block.T @ block
-        return total * weights[rows[0]] if equal else total
+        return total * used[0] if equal else total
 
     def gram_columns(self, atoms: Indices, scores: Floats | None = None) -> Floats:
         return self.gram[np.arange(len(atoms)), atoms]

@@ -23,13 +23,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array, issparse, vstack
 
 from skpursuit.estimators.base import CheckedSamples
-from skpursuit.estimators.cross_validation import Folds
+from skpursuit.estimators.cross_validation import Folds, paired_t
 from skpursuit.estimators.linear_fit import LinearFit, average_fits
 from skpursuit.estimators.standardized import SQUARED, standardize
 from skpursuit.numerics.arrays import Floats, Indices
@@ -48,6 +48,9 @@ N_PERMUTATIONS = 99
 CLIP_LIMIT = 3.0  # mean absolute residuals beyond which a residual counts as this many
 MAX_RIDGE_RANK = 1000  # rows or columns, whichever are fewer, up to which ridge regression is tried
 LOO_RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of the mean eigenvalue
+
+
+Model = TypeVar("Model")  # the models of all folds, as a search knows them
 
 
 class ScaledData(NamedTuple):
@@ -133,15 +136,15 @@ def top_columns(score: Floats, count: int) -> Indices:
     return np.sort(np.concatenate([above, equal[: count - len(above)]]))
 
 
-class HeldOutLoss(NamedTuple):
+class HeldOutLoss(NamedTuple, Generic[Model]):
     """Models of all folds as an arena knows them, the losses on test rows, by folds, and what gives rows'."""
 
-    model: Any
+    model: Model
     fold_losses: Floats
     rows: Callable[[], Floats]
 
 
-class CandidateSearch(ABC):
+class CandidateSearch(ABC, Generic[Model]):
     """Makes the models of families and evaluates them on the folds."""
 
     folds: Folds
@@ -158,20 +161,21 @@ class CandidateSearch(ABC):
         """The models of a path fitted on all rows by the same schedule, one for each problem."""
 
     @abstractmethod
-    def null_model(self) -> HeldOutLoss:
+    def null_model(self) -> HeldOutLoss[Model]:
         """The models without columns."""
 
     @abstractmethod
-    def fold_fits(self, model: Any) -> list[list[LinearFit]]:
+    def fold_fits(self, model: Model) -> list[list[LinearFit]]:
         """For each fold the models of all problems, in terms of X and y as they were given."""
 
-    def averaged_with(self, models: Iterable[Any], other: Any) -> Iterator[HeldOutLoss]:
+    def averaged_with(self, models: Iterable[Model], other: Model) -> Iterator[HeldOutLoss[Model]]:
         """The means of each model with the other one; none where no models are boosted."""
         return iter(())
 
-    def n_features(self, model: Any) -> float:
+    def n_features(self, model: Model) -> float:
         """Number of columns with coefficients, on average over the folds; they come first in each fit."""
-        return float(np.mean([max(len(fit[0]) for fit in fits) for fits in model]))
+        folds: Any = model
+        return float(np.mean([max(len(fit[0]) for fit in fits) for fits in folds]))
 
 
 @dataclass(eq=False)
@@ -215,15 +219,15 @@ class Candidate:
 
     def t_statistic_against(self, other: Candidate) -> float:
         """How many standard errors this is better than another: over rows, or folds with a scorer."""
+        folds = self.search.folds
         if self.scores is None or other.scores is None:
-            better = other.held_out_loss - self.held_out_loss
-            same = abs(better) <= SAME * abs(other.held_out_loss)
-            return 0.0 if same else self.search.folds.paired_t(better, other.rows, self.rows)
-        gain = self.scores - other.scores
-        if abs(gain.mean()) <= SAME * abs(other.compared_loss):
-            return 0.0
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-        return float(gain.mean() / error) if error else float(np.sign(gain.mean())) * np.inf
+            known, better = other.held_out_loss, other.held_out_loss - self.held_out_loss
+            gains, weights, n = other.rows - self.rows, folds.test_weight[folds.sampled_rows], folds.n_tested
+        else:
+            known, better = other.compared_loss, other.compared_loss - self.compared_loss
+            gains, weights, n = self.scores - other.scores, np.ones(len(self.scores)), len(self.scores) - 1.0
+        same = n == 0 or abs(better) <= SAME * abs(known)
+        return 0.0 if same else paired_t(better, gains, weights, n)
 
 
 def early_stopped_path(

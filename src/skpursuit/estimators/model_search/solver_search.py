@@ -30,13 +30,14 @@ from skpursuit.estimators.model_search.squared_search import SquaredSearch, gree
 from skpursuit.estimators.standardized import optimal_intercept
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
+from skpursuit.solvers import solver_class
 
 OMP_JITTER = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
 
 
 @dataclass(eq=False)
-class SolverSearch(CandidateSearch):
+class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
     """Evaluates models of `fit_linear` on the folds by the loss they were fitted with.
 
     There is a config for each solver that competes and a target for each problem. `grams` are Gram matrices
@@ -101,7 +102,7 @@ class SolverSearch(CandidateSearch):
     def _models(self, config: FitConfig) -> Iterator[tuple[int, HeldOutLoss]]:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
-        nested = config.config_solver_class.nested_path  # else each size is a run of its own
+        nested = solver_class(config.solver).nested_path  # else each size is a run of its own
         small = not nested or (self.base.in_memory and 8 * n_folds * n * self.max_size <= MOST_BYTES)
         group = (PATH_PATIENCE if nested else 1) if small else self.max_size + 1
         watch, sizes = current_monitor(), count(1)

@@ -69,7 +69,7 @@ MIN_RESIDUAL_SHARE_SWAP = 1e-2
 MIN_SWAP_GAIN = 1e-6  # share of |y|^2 that an exchange must gain
 
 
-class SquaredSearch(CandidateSearch):
+class SquaredSearch(CandidateSearch[FoldCoefs]):
     """Evaluates linear models on the folds by their squared error.
 
     Targets (n, m) of the data are centred where there is an intercept; `vector` tells that they are one
