@@ -21,6 +21,8 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+os.environ["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = "10s"  # workers give up one that died after that
+
 import dask
 import dask.array as da
 import numpy as np
@@ -59,8 +61,6 @@ class Cluster:
     """A scheduler and workers as processes of their own, which nobody starts again, and a client."""
 
     def __init__(self, workers: int, memory: str = "2GB") -> None:
-        # A worker that died is given up after 10 s.
-        dask.config.set({"distributed.comm.timeouts.connect": "10s"})
         self.folder, self.memory = tempfile.TemporaryDirectory(), memory
         self.file = Path(self.folder.name) / "scheduler.json"
         self.scheduler = self._start("scheduler", "--port", "0")

@@ -1,6 +1,7 @@
 """`benchmarks/run.py costs --write` writes costs into numerics/tuning.py, and changes nothing else there."""
 
 import sys
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
@@ -37,3 +38,21 @@ def test_written_prices_are_read_back_and_the_rest_stays():
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     with pytest.raises(ValueError, match="wings stands 0 times"):
         costs.written(TEXT, {"wings": 1.0})
+
+
+def test_every_constant_that_is_measured_stands_in_the_file(monkeypatch, tmp_path):
+    copy = tmp_path / "tuning.py"
+    copy.write_text(TEXT, "utf-8")
+
+    def timed(functions, repeats):
+        for function in functions.values():
+            function()
+        return dict.fromkeys(functions, 1e-3), {}
+
+    for name, fake in (("FILE", copy), ("best_times", timed), ("first_answers", lambda *_: [0.3])):
+        monkeypatch.setattr(costs, name, fake)
+    costs.costs(Namespace(quick=True, repeats=1, write=True))
+    after, present = executed(copy.read_text("utf-8")), asdict(tuning.COSTS)
+    same = [name for name, cost in asdict(after["COSTS"]).items() if cost == present[name]]
+    assert same == ["gram_term"]  # which is estimated
+    assert after["LOAD_KERNELS"] == 0.3

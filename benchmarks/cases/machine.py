@@ -115,9 +115,9 @@ def products(quick, seconds):
     return {
         "byte": one / large.nbytes * 1e9,
         "cached_byte": seconds(lambda: designs[1].product(small[:, 0]), 50) / small.nbytes * 1e9,
-        "stored": stored / sparse.nnz * 1e9,
-        "several": few / one - 4 * each,
-        "each": each,
+        "sparse_entry": stored / sparse.nnz * 1e9,
+        "multi_residual": few / one - 4 * each,
+        "per_residual": each,
         "SPARSE_SHARE": sixteen / stored / 16,
         "axpy": seconds(lambda: daxpy(line, g, a=0.5), 100) / 10_000 * 1e9,
         "gather": seconds(lambda: designs[0].store.take(np.arange(8))) / (8 * n) * 1e9,
@@ -133,7 +133,7 @@ def codes_of_x(quick, seconds):
     target = (seconds(lambda: design.codes().estimate(X[:, :3].copy())) - codes) / 2
     way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
     path = seconds(lambda: design.codes().start_path_product(way)()) / 48
-    names = "build", "fine", "codes", "target", "path"
+    names = "encode_entry", "encode_second_byte", "code_product", "target", "path_code_product"
     return {name: cost * per_entry for name, cost in zip(names, (build, fine, codes, target, path))}
 
 
