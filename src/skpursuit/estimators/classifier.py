@@ -211,10 +211,8 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     features with the largest gradients join, one by one up to 10 and then more at a time, and a few Newton
     steps with a ridge fit their coefficients; ridges are tried from 0.1 downwards while the held-out loss
     falls, else upwards. Boosted models, on dense X of moderate size: the feature with the largest gradient
-    moves by a fifth of a safe step, up to 1000 times. A path ends once its loss has clearly turned. The best
-    greedy and the best boosted model are compared by their paired difference: one that is better by 1.5
-    standard errors is taken, else the mean of both ("mean"). It is fitted on all samples by the same steps.
-    Folds are drawn in the same way at every fit; a number for `random_state` draws others.
+    moves by a fifth of a safe step, up to 1000 times. The best greedy and the best boosted model, or the mean
+    of both, are chosen as in `PursuitRegressorCV`, and fitted on all samples by the same steps.
 
     See Also
     --------

@@ -2,10 +2,9 @@
 
 A fold is a set of row weights, so that norms, codes and layouts of X are made once and serve all folds.
 
-Every model is evaluated on the same rows, so two models are compared by the differences of their losses row
-by row. Their mean, divided by its standard error, is t. It ignores that models of different folds share their
-training rows, so t is too large as a test of significance; the thresholds on it were chosen by experiment. Of
-many rows a sample tells the standard error well enough; the mean is always that of all rows.
+Two models are compared by the differences of their losses row by row: their mean, divided by its standard
+error, is t. It ignores that models of different folds share their training rows, so the thresholds on it were
+chosen by experiment. Of many rows a sample tells the standard error; the mean is always that of all rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """`PursuitFeatureSelector`: features for a pipeline, chosen by a pursuit.
 
-One run of orthogonal matching pursuit orders features by when they enter, and the first k are taken;
-cross-validation may choose k. With `n_resamples` the run is repeated on random halves of the samples, all on
-one prepared design, and a feature is taken if it was among the first k in a large share of them (stability
-selection). Halves are drawn from the samples in an order that their values fix, so that the order of the rows
-does not change what is chosen. A weight multiplies the loss of its sample, which is in one half of a pair
-only; but weights that look like counts of equal rows are taken as such, and choose what the rows would.
+One run orders features by when they enter; cross-validation may choose how many are taken. With `n_resamples`
+the run is repeated on random halves of the samples, all on one prepared design (stability selection). Halves
+are drawn from the samples in an order that their values fix, so that the order of the rows does not change
+what is chosen.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """From the parameters of an estimator to a run, and from the run to a linear model, or to those of all sizes.
 
-`FitConfig` holds the parameters that all pursuit estimators share. `fit_linear` standardizes the data, makes
-the solver, runs it and gives a `LinearFit`: coefficients of X as it was given. `path_fits` gives the models
-with 1, 2, ... columns, of one run where the solver passes through them. What a solver does once it has
-stopped (exchanges, the last digits of Newton) is left to the model that is chosen (`LinearFit.finished`).
+`fit_linear` gives one `LinearFit`: coefficients of X as it was given. `path_fits` gives the models with 1, 2,
+... columns, of one run where the solver passes through them. What a solver does once it has stopped
+(exchanges, the last digits of Newton) is left to the model that is chosen (`LinearFit.finished`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Which values each parameter of an estimator may have, and which do nothing beside others.
 
 A parameter has one meaning in every estimator, so the rule of its values is found by its name; an estimator
-whose parameter differs says so (`**own`). An estimator with a parameter that has no rule cannot be fitted at
-all, so that none is left unchecked. Losses are checked by `as_loss`, where they are used.
+whose parameter differs says so (`**own`), and one with a parameter that has no rule cannot be fitted at all.
+Losses are checked by `as_loss`, where they are used.
 
-A parameter that would do nothing beside the others is refused (`cv` is warned about): `_no_effect` lists them
-all and says what to write instead. Parameters that change no result (`n_jobs`, `verbose`, a seed where
-nothing is drawn) are welcome everywhere.
+A parameter that would do nothing beside the others is refused (`cv` is warned about) by `_no_effect`. Those
+that change no result (`n_jobs`, `verbose`, a seed where nothing is drawn) are welcome everywhere.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ Models of all sizes, ridges and solvers are compared on the same folds (`model_s
 scorer, and the chosen one is fitted on all samples. An information criterion needs no folds: it compares
 the models of one run on all samples.
 
-A scorer evaluates a fitted model of each size on the test rows. One that scikit-learn knows by name looks at
-nothing but predictions, so it is handed those of all sizes, which come from one gathering of columns. Any
-other scorer may look at X and at the model, so it gets the test rows of X as they were given to `fit`, and a
-copy of the estimator with the coefficients of that size, which predicts what it is asked to.
+A scorer that scikit-learn knows by name looks at nothing but predictions, so it is handed those of all sizes,
+which come from one gathering of columns. Any other scorer gets the test rows of X as they were given to
+`fit`, and a copy of the estimator with the coefficients of each size.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """The search over classifiers: greedy models with a ridge and boosted ones, on all folds together.
 
 At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
-a few Newton steps from the last model fit all coefficients (`fit/newton.py`; by conjugate gradients
-where X is sparse or columns are many). Ridges are searched from 0.1 towards smaller ones while the held-out
-loss falls. A fit on all rows takes the same number of Newton steps at the same sizes: a model that is fitted
-more closely than those of the folds predicts worse. Boosting moves one coefficient at a time, by a fifth of
-the step that a bound on the curvature allows: it shrinks as an l1 penalty does, and wins where a signal is
-weak or has many columns and few rows. It goes on among the likely columns for longer and longer before it
-looks at all of them again, which hardly changes its way.
+a few Newton steps from the last model fit all coefficients (`fit/newton.py`). A fit on all rows takes the
+same number of steps at the same sizes: a model that is fitted more closely than those of the folds predicts
+worse. Boosting moves one coefficient at a time, by a fifth of the step that a bound on the curvature allows:
+it shrinks as an l1 penalty does, and wins where a signal is weak or has many columns and few rows. It goes on
+among the likely columns for longer and longer before it looks at all of them again, which hardly changes its
+way.
 
-Two classes are one problem. One-vs-rest is one problem for each class; these share size and ridge but not
-their columns, unless "ovr_shared" makes them one problem of several outputs. Multinomial classes are one
-problem.
+Two classes are one problem, and so are several that share their columns. One-vs-rest is one problem for each
+class; these share size and ridge.
 """
 
 from __future__ import annotations

@@ -2,19 +2,14 @@
 
 A path of models, from small to large, is followed until its held-out loss has clearly turned. The smallest
 mean loss alone is a poor criterion between families: where a signal is weak it favours small greedy models by
-luck. So the best model with few columns and the best boosted one are compared by a paired test. Where
-neither is clearly better, their mean is taken: it is never worse than the worse of them, and where they err
-in different ways it is better than both. The threshold was fixed on data that no reported figure comes from.
+luck. So the best model with few columns and the best boosted one are compared by a paired test, and where
+neither is clearly better, their mean is taken. The threshold was fixed on data that no reported figure comes
+from.
 
-Whether the targets depend on X at all is a permutation test that needs no model. The held-out loss of the
-best of many models is smaller than that of a constant by luck alone, the more so the fewer the rows. So the
-residuals of the constant are permuted over the rows, and two numbers say how much X has to say about them.
-The largest product of a column with the residuals is large where few columns matter. The leave-one-out error
-of ridge regression, for the best of some ridges, is small where many columns do, or several only together.
-The share of permutations that look as related as the data is the chance to see such a relation where there is
-none.
-
-`ScaledData` are the data as all arenas see them: X as it was given, and what centres and divides its columns.
+Whether the targets depend on X at all is a permutation test that needs no model. The residuals of the best
+constant are permuted over the rows, and two numbers say how much X has to say about them: the largest product
+of a column with the residuals, where few columns matter, and the leave-one-out error of ridge regression, for
+the best of some ridges, where many columns do, or several only together.
 """
 
 from __future__ import annotations

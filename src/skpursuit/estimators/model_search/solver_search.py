@@ -1,10 +1,7 @@
 """The search over solvers by name: each runs on every fold, for each ridge, and all its sizes compete.
 
-This is the plain way, for every solver and loss: a run on each fold, which passes through models of all
-sizes, and the loss of each on the rows that were held out. The runs of all folds go on side by side, some
-sizes at a time, and end together once the loss has clearly turned. The families of `solver="auto"` have ways
-of their own (`squared_search.py`, `classifier_search.py`); `search.py` chooses among the candidates of
-either.
+This is the plain way, for every solver and loss. The runs of all folds go on side by side, some sizes at a
+time, and end together once the loss has clearly turned.
 """
 
 from __future__ import annotations

@@ -7,14 +7,13 @@ takes several at a time, by their gradient. `swap` adds columns in the same way 
 for another while that lowers the objective: it finds the few true columns among correlated ones. Its ridge
 helps to find them and shrinks them, so `relaxed` fits the same columns without.
 
-The families do not run on the engine, which starts one run for each fold, size and ridge. They work on the
-Gram matrices of all folds (`fold_least_squares.py`) together: a step of all folds is a few products of
+The engine would start one run for each fold, size and ridge; here a step of all folds is a few products of
 small arrays, and a fit of 500 x 200 tries 400 models on 10 folds in the time in which the engine starts 100
-runs. What they share with it is the gain of an exchange (`fit/swaps.py`).
+runs. What is shared is the gain of an exchange (`fit/swaps.py`).
 
 Each family is a generator of sizes with `(support, coef)`; support (F, k) may name a column twice or with
 coefficient 0. The schedule depends on the size of the data alone, so a fit on all rows goes the way of the
-folds. `SquaredSearch` evaluates the models and leads their coefficients back to X as it was given.
+folds.
 """
 
 from __future__ import annotations
