@@ -56,8 +56,7 @@ def monitored(method: Method) -> Method:
 
     @wraps(method)
     def call(self: MonitoredParams, *args: object, **options: object) -> object:
-        if self.time_limit is not None or not isinstance(self.verbose, bool):
-            check_values({}, verbose=self.verbose, time_limit=self.time_limit)
+        check_values({}, verbose=self.verbose, time_limit=self.time_limit)
         with single_threaded_blas(), monitoring(type(self).__name__, self.verbose, self.time_limit):
             return method(self, *args, **options)
 

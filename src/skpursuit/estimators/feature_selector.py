@@ -225,7 +225,6 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
         return tags
 
 

@@ -89,19 +89,16 @@ class FitConfig:
             return replace(self, solver=replace(self.solver, n_nonzero_coefs=k))  # type: ignore[type-var]
         return replace(self, n_nonzero_coefs=k)
 
-    def sparsity(self, base: Design, weights: Floats | None) -> int:
-        """The number of coefficients, by default that of `sparsity.for_pursuit`."""
-        n, d = base.shape
-        if self.n_nonzero_coefs is not None:
-            return sparsity.clip_to_available("n_nonzero_coefs", self.n_nonzero_coefs, d)
-        return sparsity.for_pursuit(n, d, self.tol is not None, weights)
-
-    def make_solver(self, k: int, total: float) -> Solver:
-        """The solver object; `total` is the sum of the weights."""
+    def make_solver(self, base: Design, weights: Floats | None) -> Solver:
+        """The solver object for these data."""
         if isinstance(self.solver, Solver):
             return self.solver
-        ridge = self.ridge or 0.0
+        (n, d), k, ridge = base.shape, self.n_nonzero_coefs, self.ridge or 0.0
+        if k is None:
+            k = sparsity.for_pursuit(n, d, self.tol is not None, weights)
+        k = sparsity.clip_to_available("n_nonzero_coefs", k, d)
         if self.ridge is None and self.loss.gives_probability:  # classes may be separable
+            total = float(n if weights is None else weights.sum())
             ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
         given = {"n_nonzero_coefs": k, "tol": self.tol, "max_iter": self.max_iter, "ridge": ridge}
         return solver_class(self.solver).from_parameters(**given)
@@ -172,8 +169,7 @@ def standardized_run(
 ) -> tuple[Run, StandardizedData]:
     """A run that is ready to go, and the way back from what it will find."""
     loss, intercept = config.loss.resolved(y), config.fit_intercept
-    total = float(base.shape[0] if weights is None else weights.sum())
-    solver = config.make_solver(config.sparsity(base, weights), total)
+    solver = config.make_solver(base, weights)
     fine = codes_of_run(base, y, loss, weights, solver, config.selector)
     can_force = solver_class(config.solver).supports_forced
     data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)

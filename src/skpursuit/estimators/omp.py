@@ -75,11 +75,8 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
         if data.weights is not None:
             root = np.sqrt(data.weights)
             targets, design = targets * root[:, None], design.with_view(design.view.compose(root=root))
-        return (
-            omp_paths(design, targets, *limits, backend, self.selector),
-            data.centre,
-            np.asarray(data.offset),
-        )
+        paths = omp_paths(design, targets, *limits, backend, self.selector)
+        return paths, data.centre, np.asarray(data.offset)
 
     def _fit_all_rows(
         self, samples: CheckedSamples, limits: Limits, backend: str, grams: GramLeastSquares | None
