@@ -10,6 +10,7 @@ As a source this module takes whatever NumPy makes an array of, arrays mapped fr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from skpursuit.kernels import imported_module
 from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import BLOCK_ROWS, block_sums_of_squares, cast_residual
-from skpursuit.numerics.threads import run_tasks
+from skpursuit.numerics.threads import parallel_for, run_tasks
 from skpursuit.numerics.tuning import (
     BLOCK_ENTRIES,
     GATHER_BLOCK,
@@ -28,6 +29,7 @@ from skpursuit.numerics.tuning import (
     LINE_BLOCK,
     MAX_SINGLE_COPIES,
     PIECE_ENTRIES,
+    PIECE_RESIDUALS,
     SMALL_BLOCK,
     SMALL_PRODUCT,
 )
@@ -113,12 +115,12 @@ class DenseTile(Tile):
     def _piece(self, residuals: int) -> tuple[int, int]:
         """Rows and columns of the pieces of a product, whole lines in memory; threads play no part in them.
 
-        With several residuals pieces are larger: each has sums of its own for all of them.
+        With many residuals pieces are larger: each has sums of its own for all of them.
         """
         n, d = self.shape
         if self.fast_axis == 0:
             return n, max(1, PIECE_ENTRIES // n)
-        return max(64, residuals * PIECE_ENTRIES // d), d
+        return max(64, max(1, residuals // PIECE_RESIDUALS) * PIECE_ENTRIES // d), d
 
     def _piece_product(self, r: Floats, rows: slice, cols: slice) -> Floats:
         """X[rows, cols]^T r[rows], in float64 sums of BLAS products."""
@@ -206,10 +208,14 @@ class DenseTile(Tile):
         if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
             length, count = self.shape[axis], self.shape[1 - axis]
             out, step = np.empty(count), max(1, LINE_BLOCK // length)
-            for start in range(0, count, step):
-                part = slice(start, start + step)
-                lines = (self.X[part] if axis == 1 else self.X[:, part].T).astype(np.float64, copy=False)
-                out[part] = block_sums_of_squares(lines).sum(axis=0)
+
+            def fill_squares(lo: int, hi: int) -> None:
+                for start in range(lo, hi, step):
+                    part = slice(start, min(start + step, hi))
+                    lines = (self.X[part] if axis == 1 else self.X[:, part].T).astype(np.float64, copy=False)
+                    out[part] = block_sums_of_squares(lines).sum(axis=0)
+
+            parallel_for(fill_squares, count, step, self.X.size, ())
             return out
         out = np.zeros(self.shape[0])
         for block in self._blocks():
@@ -232,15 +238,18 @@ class DenseTile(Tile):
         starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0
         wide = SURVEYED[self.fast_axis] if spreads or by_columns else self.shape[1]
         found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
-        with np.errstate(all="ignore"):
-            for b, i in enumerate(starts):
-                for j in range(0, self.shape[1], wide):
-                    at = slice(j, j + wide)
-                    block = self.X[i : i + BLOCK_ROWS, at]
-                    block = block if self.blas_ready else np.ascontiguousarray(block)
-                    for (weight, sums, squares), w in zip(found, weights):
-                        given = None if w is None else w[i : i + BLOCK_ROWS]
-                        weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
+
+        @np.errstate(all="ignore")
+        def fill(lo: int, hi: int) -> None:
+            for b, j in product(range(lo, hi), range(0, self.shape[1], wide)):
+                rows, at = slice(starts[b], starts[b] + BLOCK_ROWS), slice(j, j + wide)
+                block = self.X[rows, at]
+                block = block if self.blas_ready else np.ascontiguousarray(block)
+                for (weight, sums, squares), w in zip(found, weights):
+                    given = None if w is None else w[rows]
+                    weight[b], sums[b, at], squares[b, at] = block_sums(block, given, by_columns, spreads)
+
+        parallel_for(fill, len(starts), 1, self.X.size * len(weights), ())
         return found
 
     def samples(self) -> list[Sample]:

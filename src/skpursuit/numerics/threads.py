@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -108,6 +109,8 @@ def start_parallel_for(
 
     Without other threads nothing is done before that.
     """
+    if work < MIN_PARALLEL_WORK:  # many such calls a selection: no queue for them
+        return partial(kernel, 0, total, *args)  # type: ignore[return-value]
     others = extra_threads(work)
     pieces = (
         min(CHUNKS_PER_THREAD * (others + 1), CHUNKS_PER_THREAD * work // MIN_PARALLEL_WORK) if others else 1
@@ -116,7 +119,7 @@ def start_parallel_for(
     if len(ranges) > 1:
         return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
 
-    def finish() -> None:  # many such calls a selection: no queue for them
+    def finish() -> None:
         with no_nested_threads():
             kernel(0, total, *args)
 

@@ -55,6 +55,7 @@ CHUNKS_PER_THREAD = 8  # taken by a thread one after another: one that is late l
 BLOCK_ENTRIES = 2**26  # one BLAS call reads at most this many, so that Ctrl-C is prompt
 COLUMN_COPY_ENTRIES = 2**20  # entries of columns of a tile that are copied together
 PIECE_ENTRIES = 2**21  # of a product that one thread takes at a time, about a millisecond
+PIECE_RESIDUALS = 12  # from which pieces are larger than with one residual
 MOMENT_BLOCK, MOMENT_ROWS = 2**16, 256  # entries, and least rows, of a block whose products are added up
 GATHERED_ENTRIES = 2**22  # up to here columns may be gathered at once
 GATHER_BLOCK = 2**14  # copied rows of a few columns that stay in the cache until they are transposed
