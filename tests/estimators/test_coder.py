@@ -148,6 +148,9 @@ def test_the_same_bits_on_any_number_of_threads(dtype):
 def test_zero_signals_and_no_signals():
     atoms, signals = gaussian(m=3)
     signals[1] = 0
+    for way in ({}, {"atom_score": "gain"}, {"positive": True}):
+        codes = PursuitCoder(atoms, 1, **way)._encoder(atoms, signals.dtype, 1000)
+        np.testing.assert_array_equal(np.diff(codes.transform(signals).indptr), [1, 0, 1])
     codes = PursuitCoder(atoms, 2).transform(signals)
     np.testing.assert_array_equal(np.diff(codes.indptr), [2, 0, 2])
     nothing = PursuitCoder(atoms, 2).transform(np.empty((0, 64)))

@@ -97,9 +97,9 @@ def test_a_dictionary_that_grows():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_nonzero_coefs": [1, 2.5]}, "n_nonzero_coefs must be an int of at least 1, or one for each"),
-        ({"n_nonzero_coefs": [0, 1]}, "n_nonzero_coefs must be an int of at least 1"),
-        ({"tol": [-1.0, 1]}, "tol must be a float of at least 0"),
+        ({"n_nonzero_coefs": [1, 2.5]}, "n_nonzero_coefs must be a whole number .* or one for each"),
+        ({"n_nonzero_coefs": [0, 1]}, "n_nonzero_coefs must be a whole number of at least 1"),
+        ({"tol": [-1.0, 1]}, "tol must be a number of at least 0"),
         ({"tol": [1.0, 1]}, "tol has 2 entries, one for each signal, and there are more"),
         ({"atoms_per_step": 0}, "atoms_per_step"),
         ({"atoms_per_step": 2, "solver": "cosamp"}, "atoms_per_step needs solver='omp'"),

@@ -10,7 +10,7 @@ that docs/architecture.md allows beside `minimize`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,27 +18,13 @@ from scipy.sparse import csr_array
 
 from skpursuit.coding.cosamp import CoSaMP
 from skpursuit.coding.lockstep import LockStep
-from skpursuit.kernels.batch_types import (
-    CLOSED,
-    GAIN,
-    LANES,
-    OMP,
-    PENDING,
-    POSITIVE,
-    TILE,
-    Block,
-    Dictionary,
-    Limits,
-    SparseCodes,
-    aligned,
-    scratch,
-)
+from skpursuit.kernels import batch_types
+from skpursuit.kernels.batch_types import CLOSED, GAIN, LANES, LEAST, OMP, PENDING, POSITIVE, TILE
 from skpursuit.numerics.float_range import FLOAT64_MAX, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.progress import current_monitor
 
-RELATIVE_COST = {"omp": 1, "cosamp": 9}  # about so many times k^2 (d + n) multiply-adds a signal
 NEGLIGIBLE_ATOM = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
 FEW = 0.7  # signals times non-zeros per atom, below which a Gram matrix does not pay
 LOCKED, LOCKED_BYTES = 256, 1 << 28  # signals that step together, at most, and their memory
@@ -110,7 +96,7 @@ class BatchCoder:
             raise ValueError(
                 "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
             )
-        self.config, self.dtype, self.shape, self.known = config, atoms.dtype, (d, n), known
+        self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
         self.k, self.width = min(int(np.max(config.k)), n, d), -(-d // TILE) * TILE
         self.mode = POSITIVE if config.positive else GAIN if config.atom_score == "gain" else OMP
         norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64))
@@ -119,44 +105,48 @@ class BatchCoder:
         exponent = int(np.clip(np.frexp(norms.max())[1], -bound, bound))
         norms = np.append(norms, np.zeros(self.width - d)) * 2.0**-exponent
         norms[norms < NEGLIGIBLE_ATOM] = 0.0  # beside the largest atom, like an atom of zeros
-        coarse = aligned(self.width, n)
+        coarse = batch_types.aligned(self.width, n)
         scaled = coarse[:d] if atoms.dtype == np.float32 else np.empty((d, n))
         np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=scaled)
         scaled[norms[:d] == 0] = 0.0
         coarse[:d], coarse[d:] = scaled, 0
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
-        self.limits = Limits(
+        self.limits = batch_types.Limits(
             fine=fine,
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
             penalty=min(float(np.ldexp(n * float(config.ridge), -2 * exponent)), FLOAT64_MAX),
             scale=float(norms.max() ** 2),
             rounding=max(1.0, n / 64),
+            bias=1e-5 * max(1.0, n / 64) ** 0.5 * float(norms.max() ** 2),
             enough=1e-13 if atoms.dtype == np.float64 else 1e-10,
             exponent=exponent,
         )
-        few = expected is not None and expected * self.k < FEW * d
+        few = expected is not None and known is None and expected * self.k < FEW * d
         self.locked = few or 4 * self.width * (d + self.k) > config.memory_limit
         self.locked |= config.solver == "cosamp" or config.ridge > 0 or config.atoms_per_step > 1
-        squares = (norms**2).astype(np.float32)[: d if self.locked else self.width]
+        squares = (
+            (norms**2 - self.limits.bias).clip(LEAST).astype(np.float32)[: d if self.locked else self.width]
+        )
         squares[norms[: len(squares)] == 0] = CLOSED
-        self.dictionary = Dictionary(scaled, coarse, aligned(0, 0), squares, norms)
+        self.dictionary = batch_types.Dictionary(scaled, coarse, batch_types.aligned(0, 0), squares, norms)
         if not self.locked:
-            self.dictionary = self.dictionary._replace(gram=self._gram())
-        self.known = None
+            self.dictionary = self.dictionary._replace(gram=self._gram(known))
         self._spare: list[Any] = []  # scratch of threads that are not at work
 
-    def _gram(self) -> np.ndarray:
+    def _gram(self, known: BatchCoder | None) -> np.ndarray:
         """The Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         (d, n), coarse, done = self.shape, self.dictionary.coarse, 0
-        gram = aligned(d, self.width + LANES)  # rows a power of two apart would share few places of the cache
+        gram = batch_types.aligned(
+            d, self.width + LANES
+        )  # rows a power of two apart would share few places of the cache
         step = max(1, min(256, CODING_WORK // max(1, d * n)))
         gram[:, d:] = 0  # atoms of zeros fill the last tile
-        if self.known is not None and len(self.known.dictionary.gram) > 0:
-            done = self.known.shape[0]
-            shift = 4.0 ** (self.known.limits.exponent - self.limits.exponent)
-            gram[:done, :done] = self.known.dictionary.gram[:, :done]
-            gram[:done, :done] *= np.float32(shift)
+        if known is not None and not known.locked:
+            done, shift = known.shape[0], known.limits.exponent - self.limits.exponent
+            if done == d and shift == 0:
+                return known.dictionary.gram
+            gram[:done, :done] = known.dictionary.gram[:, :done] * np.float32(4.0**shift)
 
         def fill(at: int) -> None:
             end = min(d, at + step)
@@ -167,17 +157,11 @@ class BatchCoder:
         run_tasks(fill, pieces, (d - done) * d * n // 2, self.config.n_jobs)
         return gram
 
-    def reusable(self, config: CoderConfig, dtype: np.dtype) -> bool:
-        """Whether this coder codes signals of a dtype with these parameters."""
-        own = self.config
-        same = np.array_equal(config.k, own.k) and np.array_equal(config.tol, own.tol)  # type: ignore[arg-type]
-        return same and dtype == self.dtype and replace(config, k=own.k, tol=own.tol) == own
-
     @property
     def _work(self) -> int:
-        """Multiply-adds of one signal."""
+        """Multiply-adds of one signal by OMP."""
         d, n = self.shape
-        return d * n + self.k**2 * (d + n) * RELATIVE_COST[self.config.solver]
+        return d * n + self.k**2 * (d + n)
 
     @property
     def block(self) -> int:
@@ -188,7 +172,7 @@ class BatchCoder:
         most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, self._work)))
         return most - most % PACKED_ROWS if most > PACKED_ROWS else most
 
-    def encode(self, signals: np.ndarray, first: int = 0, by_index: bool = False) -> SparseCodes:
+    def encode(self, signals: np.ndarray, first: int = 0, by_index: bool = False) -> batch_types.SparseCodes:
         """Codes of signals in rows; ``first`` is the number of the first one, for messages and limits.
 
         The atoms of a code are in the order in which they were chosen, or sorted.
@@ -198,7 +182,7 @@ class BatchCoder:
         most = np.minimum(most, self.k).astype(np.int64)
         tol = _limit_of_each("tol", 0.0 if self.config.tol is None else self.config.tol, first, size)
         indices, values = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
-        codes = SparseCodes(indices, values, np.zeros(size, np.int64))
+        codes = batch_types.SparseCodes(indices, values, np.zeros(size, np.int64))
         given = Signals(signals, first + np.arange(size), most, tol, *codes)
         code = self._code_locked if self.locked else self._code
 
@@ -230,18 +214,15 @@ class BatchCoder:
         from skpursuit.kernels import batch_pursuit as batch
 
         (m, n), block, width = signals.rows.shape, self.block, self.width
-        room = self._spare.pop() if self._spare else (
-            aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block),
-            scratch(self.k, n, width),
-        )  # fmt: skip
+        room = self._spare.pop() if self._spare else batch_types.room_for(block, self.k, n, width)
         coarse, start, exponents, energy = (part[:m] for part in room[:4])
         bad = batch.load_block(signals.rows, coarse, exponents, energy, LEAST_SIZE**2, n * MOST_SIZE**2)
         if bad >= 0:
             _norms_of(signals.at([bad], self.dtype))
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
         signals.counts[:] = PENDING
-        data = Block(signals.rows, exponents, signals.most, signals.tol, energy, start)
-        codes = SparseCodes(*signals[4:])
+        data = batch_types.Block(signals.rows, exponents, signals.most, signals.tol, energy, start)
+        codes = batch_types.SparseCodes(*signals[4:])
         batch.KERNELS[self.mode](data, self.dictionary, self.limits, room[4], codes, by_index)
         self._spare.append(room)
         left = np.flatnonzero(codes.counts == PENDING)

@@ -16,9 +16,10 @@ from scipy.sparse import csr_array, issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.validation import check_array, validate_data
 
-from skpursuit.coding.batch_coder import RELATIVE_COST, BatchCoder, CoderConfig
+from skpursuit.coding.batch_coder import BatchCoder, CoderConfig
 from skpursuit.data.cluster import dask_source
 from skpursuit.data.options import as_bytes
+from skpursuit.estimators import parameter_rules as rules
 from skpursuit.estimators.base import (
     FLOAT_DTYPES,
     MonitoredParams,
@@ -26,7 +27,6 @@ from skpursuit.estimators.base import (
     monitored,
     with_checked_indices,
 )
-from skpursuit.estimators.parameter_rules import COUNT, FLAG, SIZE, Rule, check_parameters, one_of, or_none
 from skpursuit.estimators.sklearn_types import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -38,23 +38,34 @@ from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import default_sparsity as sparsity
 
-CODE_RULES: dict[str, Rule] = {
-    "solver": one_of(*RELATIVE_COST),
-    "atom_score": one_of("correlation", "gain"),
-    "positive": FLAG,
-    "n_jobs": or_none(COUNT),
+CODE_RULES: dict[str, rules.Rule] = {
+    "solver": rules.one_of("omp", "cosamp"),
+    "atom_score": rules.one_of("correlation", "gain"),
+    "positive": rules.FLAG,
+    "n_jobs": rules.or_none(rules.COUNT),
 }
 
 
-def code_sparsity(k: Any, tol: Any, shape: tuple[int, int]) -> Any:
-    """Non-zeros of a code (or of each) over d atoms of length n; warns where there are fewer atoms."""
-    d, n = shape
-    if k is None:
-        return sparsity.for_codes(n, d, tol is not None)
-    if np.ndim(k):
-        sparsity.clip_to_available("n_nonzero_coefs", int(np.max(k, initial=1)), d, "the dictionary", "atoms")
-        return np.asarray(k)
-    return sparsity.clip_to_available("n_nonzero_coefs", k, d, "the dictionary", "atoms")
+def for_each_signal(rule: rules.Rule, kinds: str, least: int) -> rules.Rule:
+    """A rule that allows an array with a number of at least ``least`` for each signal too."""
+
+    def holds(values: Any) -> bool:
+        each = np.asarray(values)
+        known = each.ndim == 1 and each.dtype.kind in kinds
+        return known and bool((np.isfinite(each) & (each >= least)).all())
+
+    return rules.either(rules.or_none(rule), "one for each signal", holds)
+
+
+CODER_RULES: dict[str, rules.Rule | None] = {
+    **CODE_RULES,
+    "n_nonzero_coefs": for_each_signal(rules.COUNT, "iu", 1),
+    "tol": for_each_signal(rules.SIZE, "fiu", 0),
+    "transform_max_iter": rules.or_none(rules.COUNT),
+    "ridge": rules.SIZE,
+    "atoms_per_step": rules.COUNT,
+    **dict.fromkeys(("dictionary", "memory_limit")),
+}
 
 
 class SparseCodesMixin(
@@ -271,16 +282,14 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         PursuitCoder
             This coder.
         """
-        before, known = self._atoms(), vars(self).get("_prepared")
+        before = self._atoms()
         new = check_array(dense(atoms, "atoms"), dtype=FLOAT_DTYPES, input_name="atoms")
         if new.shape[1] != before.shape[1]:
             raise ValueError(f"atoms have {new.shape[1]} columns, expected {before.shape[1]}, as the others")
-        self.dictionary = np.vstack([before, new])
-        self.dictionary.setflags(write=False)
-        dtype = np.dtype(known[1].dtype if known else self.dictionary.dtype)
-        config = self._config(self.dictionary.shape)
-        encoder = BatchCoder(self.dictionary, dtype, config, None, known[1] if known else None)
-        self._prepared = self.dictionary, encoder
+        grown = np.vstack([before, new])
+        grown.setflags(write=False)
+        self._prepared = grown, self._encoder(grown, grown.dtype, None)
+        self.dictionary = grown
         return self
 
     def transform_stream(self, source: Any) -> Iterator[csr_array]:
@@ -307,31 +316,18 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
             yield encoder.transform(signals, done)
             done += len(signals)
 
-    def _check(self) -> None:
+    def _atoms(self) -> np.ndarray:
+        check_unmasked(dictionary=self.dictionary)
         shape = np.shape(dense(self.dictionary, "dictionary"))
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"dictionary must have an atom in each row, got an array of shape {shape}")
-        own: dict[str, Rule | None] = {**CODE_RULES, "ridge": SIZE, "atoms_per_step": COUNT}
-        own |= {"dictionary": None, "memory_limit": None, "transform_max_iter": or_none(COUNT)}
-        for name, least in (("n_nonzero_coefs", 1), ("tol", 0)):
-            given = getattr(self, name)
-            if np.ndim(given):
-                own[name], each = None, np.asarray(given)
-                whole = each.dtype.kind in ("iu" if name != "tol" else "fiu")
-                if each.ndim != 1 or not whole or not (np.isfinite(each) & (each >= least)).all():
-                    kind = "a float" if name == "tol" else "an int"
-                    raise ValueError(f"{name} must be {kind} of at least {least}, or one for each signal")
-        check_parameters(self, **own)
+        rules.check_parameters(self, **CODER_RULES)
         as_bytes("memory_limit", self.memory_limit, 1)
         check_rule(self)
         if self.solver == "cosamp" and self.atoms_per_step > 1:
             raise ValueError("atoms_per_step needs solver='omp': CoSaMP takes 2 k atoms per product")
         if self.ridge > 0 and self.atom_score == "gain":
             raise ValueError("a ridge and atom_score='gain' do not go together; leave one of them out")
-
-    def _atoms(self) -> np.ndarray:
-        self._check()
-        check_unmasked(dictionary=self.dictionary)
         return check_array(dense(self.dictionary, "dictionary"), dtype=FLOAT_DTYPES, input_name="dictionary")
 
     def _signals(self, X: Any, atoms: np.ndarray) -> Any:
@@ -352,19 +348,19 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
             )
 
     def _config(self, shape: tuple[int, int]) -> CoderConfig:
-        k = code_sparsity(self.n_nonzero_coefs, self.tol, shape)
-        tol = self.tol if self.tol is None or np.ndim(self.tol) == 0 else np.asarray(self.tol)
+        (d, n), k, tol = shape, self.n_nonzero_coefs, self.tol
+        if k is None:
+            k = sparsity.for_codes(n, d, tol is not None)
+        most = int(np.max(k, initial=1))
+        sparsity.clip_to_available("n_nonzero_coefs", most, d, "the dictionary", "atoms")
         room = as_bytes("memory_limit", self.memory_limit, 1)
         given = tol, self.solver, self.refit, self.transform_max_iter, self.n_jobs, room, self.ridge
         return CoderConfig(k, *given, self.atom_score, self.positive, self.atoms_per_step)
 
     def _encoder(self, atoms: np.ndarray, dtype: np.dtype, expected: int | None) -> BatchCoder:
-        config, (known, encoder) = self._config(atoms.shape), vars(self).get("_prepared", (None, None))
-        again = encoder if known is not None and known is self.dictionary else None
-        single = dtype in (np.float32, np.float16)
-        if again and again.reusable(config, np.dtype(np.float32 if single else np.float64)):
-            return again
-        return BatchCoder(atoms, dtype, config, expected)
+        known, encoder = vars(self).get("_prepared", (None, None))
+        encoder = encoder if known is self.dictionary else None
+        return BatchCoder(atoms, dtype, self._config(atoms.shape), expected, encoder)
 
     @property
     def _n_features_out(self) -> int:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skpursuit.coding.batch_coder import BatchCoder, CoderConfig
 from skpursuit.coding.dictionary_update import SufficientStatistics, initial_atoms
 from skpursuit.estimators.base import FLOAT_DTYPES, lazy_on_dask, monitored
-from skpursuit.estimators.coder import CODE_RULES, SparseCodesMixin, check_rule, code_sparsity
+from skpursuit.estimators.coder import CODE_RULES, SparseCodesMixin, check_rule
 from skpursuit.estimators.parameter_rules import COUNT, check_parameters
 from skpursuit.estimators.sklearn_types import BaseEstimator
 from skpursuit.parameters import check_unmasked
@@ -144,8 +144,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        k = code_sparsity(self._sparsity(), self.tol, self.components_.shape)
-        return BatchCoder(self.components_, X.dtype, self._config(k), len(X)).transform(X)
+        return BatchCoder(self.components_, X.dtype, self._config(), len(X)).transform(X)
 
     def _atoms(self) -> np.ndarray:
         check_is_fitted(self)
@@ -158,14 +157,11 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         check_unmasked(X=X)
         return validate_data(self, X, dtype=FLOAT_DTYPES, reset=reset)
 
-    def _sparsity(self) -> int:
-        k = self.n_nonzero_coefs
-        return sparsity.for_learned_codes(len(self.components_)) if k is None else k
-
-    def _config(self, k: int) -> CoderConfig:
-        return CoderConfig(
-            k, self.tol, self.solver, n_jobs=self.n_jobs, atom_score=self.atom_score, positive=self.positive
-        )
+    def _config(self) -> CoderConfig:
+        d, k, own = len(self.components_), self.n_nonzero_coefs, (self.atom_score, self.positive)
+        k = sparsity.for_learned_codes(d) if k is None else k
+        k = sparsity.clip_to_available("n_nonzero_coefs", k, d, "the dictionary", "atoms")
+        return CoderConfig(k, self.tol, self.solver, n_jobs=self.n_jobs, atom_score=own[0], positive=own[1])
 
     def _start(self, X: np.ndarray) -> np.random.Generator:
         """First atoms, empty statistics."""
@@ -176,7 +172,6 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         self._statistics = SufficientStatistics(X, d)
         self.n_iter_ = self.n_replaced_ = 0
         self.errors_: list[float] = []
-        code_sparsity(self._sparsity(), self.tol, self.components_.shape)  # warns once, before any work
         return rng
 
     def _learn(self, X: np.ndarray, rng: np.random.Generator | None = None) -> DictionaryLearner:
@@ -185,7 +180,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         Time may end it between batches and not inside of one: codes that are missing teach nothing.
         """
         passes, callback = (1, None) if rng is None else (self.max_iter, self.callback)
-        total, done, watch = passes * len(X), 0, current_monitor()
+        total, done, watch, config = passes * len(X), 0, current_monitor(), self._config()
         for _ in range(passes):
             order = np.arange(len(X)) if rng is None else rng.permutation(len(X))
             errors, sums = self.errors_, np.zeros(2)
@@ -193,7 +188,6 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
                 if watch.out_of_time():
                     return self
                 batch = X[np.sort(order[at : at + self.batch_size])]
-                config = self._config(min(self._sparsity(), len(self.components_)))
                 with watch.time_share(None):
                     sums += self._statistics.step(self.components_, batch, config)
                 self.errors_ = [*errors, float(sums[0] / sums[1]) if sums[1] > 0 else 0.0]

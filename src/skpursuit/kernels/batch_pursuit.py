@@ -20,18 +20,17 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, SLOTS, TILE, VECTORS
+from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, TILE, VECTORS
 from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise
 
 DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
 UNIT = 2.0**-23  # rounding of float32
 SURE = 5.0  # standard deviations of rounding that a gap must exceed
-LOOSE = 1e-4  # (|c| + s)^2 is at most (1 + LOOSE) (c^2 + s^2 (1 + 1 / LOOSE))
-SLACK = SURE**2 * (1 + 1 / LOOSE)  # of the variance of c
 SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
 LONG = 24  # from so many steps on it pays to orthogonalise rows ahead,
 LATE = 1 << 14  # once P has so many numbers
-EXACT = 1e-20  # squared relative length of a refinement after which residuals are right to rounding
+EXACT = 1e-20  # squared relative length of a refinement after which residuals are right to rounding,
+NEAR = 1e-10  # and after which norms of residuals are
 
 # A first use waits for the compiler, so it is given little to do: no errors of division, no counts of
 # references (nothing here allocates or returns an array), no way in from Python but for the entries. What is
@@ -150,10 +149,10 @@ def _decide(target, dictionary, limits, work, c, now, mode):
     """Stop, or settle which atom is next, by the float64 residual: (atom, energy of the residual).
 
     ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, atom with the best score or its
-    complement where others may be as good, doubt and spread of scores). Atoms that may be the best are ranked
+    complement where others may be as good, doubts of c and den). Atoms that may be the best are ranked
     in float64; equal to rounding means the lowest index.
     """
-    (size, tol, norm, j, sigma, spread), atoms = now, dictionary.atoms
+    (size, tol, norm, j, sigma, bias), atoms = now, dictionary.atoms
     picks, exact, den, found = work.picks, work.exact, work.den, 0
     if not refine(target, atoms, work, size, EXACT):
         return FAILED, 0.0
@@ -169,11 +168,11 @@ def _decide(target, dictionary, limits, work, c, now, mode):
         return j, left
     if mode != POSITIVE and best < 8 * sigma:  # c is mostly rounding
         return FAILED, left
-    low = (best - sigma) ** 2 / (den[at] + spread) if mode == GAIN else best - 2 * sigma
+    low = (best - sigma) ** 2 / (den[at] + 2 * bias) if mode == GAIN else best - 2 * sigma
     for i in range(atoms.shape[0]):
         score = c[i] if mode == POSITIVE else abs(c[i])
         if mode == GAIN:
-            score = (score + sigma) ** 2 / max(den[i] - spread, 1e-30)
+            score = (score + sigma) ** 2 / den[i]
         if c[i] != 0 and score >= low:
             picks[found] = i
             found += 1
@@ -184,7 +183,7 @@ def _decide(target, dictionary, limits, work, c, now, mode):
         exact[i] = exact[i] if mode == POSITIVE else abs(exact[i])
         above = exact[i] > limits.floor * margin * i_norm
         if mode == GAIN:
-            refine((atoms[picks[i]], 1.0), atoms, work, size, EXACT)
+            refine((atoms[picks[i]], 1.0), atoms, work, size, NEAR)
             rest = np.sqrt(set_residual((atoms[picks[i]], 1.0), atoms, work, size))
         exact[i] = exact[i] / rest if above and rest * rest > limits.dependence * i_norm**2 else -1.0
         if exact[i] > top:
@@ -261,18 +260,18 @@ def _bind(mode):
     def code_block(block, dictionary, limits, work, codes, ordered):
         """Code every signal of a block; those that float32 cannot follow stay PENDING."""
         width, stride, room = block.start.shape[1], dictionary.gram.shape[1], work.half.shape[0]
-        zero = np.float32(0)
-        tiles, den, peaks, rounds = width // TILE, work.den, work.peaks, work.rounds
+        zero, slots, tiles = np.float32(0), np.int64(work.owner.shape[0]), width // TILE
+        den, peaks, rounds = work.den, work.peaks, work.rounds
         for s in range(block.signals.shape[0]):
             c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
-            k, tol, norm = block.most[s], block.tol[s] * unit * unit, np.sqrt(energy)
+            k, tol, norm = block.most[s] * (energy > 0), block.tol[s] * unit * unit, np.sqrt(energy)
             target, weak = (block.signals[s], unit), 64 * limits.floor * norm
             size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
-            left, doubt, worst, spread, near, state = energy, 0.0, 0.0, 0.0, 3 * LOOSE, DONE
+            left, doubt, step, state = energy, 0.0, norm / 4, DONE
             variance = limits.rounding * UNIT**2 * energy * limits.scale
-            sigma = SURE * np.sqrt(variance)
-            slack = (np.float32(SLACK * variance), zero)
-            if mode == GAIN:
+            sigma, worst, bias = SURE * np.sqrt(variance), 0.0, limits.bias
+            slack = np.float32(sigma * step)
+            if mode == GAIN:  # den is a bound from below: the true one is at most 2 bias larger
                 for p in range(width):
                     den[p] = dictionary.squares[p]
             work.owner[:] = -1
@@ -285,19 +284,20 @@ def _bind(mode):
                     break
                 else:
                     gone, turn = 0, turn + 1
-                    if mode == GAIN:  # scores that are less than the best one by its and their doubts
+                    if mode == GAIN:  # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
+                        near = 24 * sigma / step + 8 * bias
                         j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                         at = j if j >= 0 else ~j
-                        low, high = max(abs(c[at]) - sigma, 0.0) ** 2, (c[at] ** 2 + slack[0]) * (1 + LOOSE)
-                        low, high = low * (den[at] - spread), high * (den[at] + spread)
-                        if low < (1 - near + 5e-6) * high:
+                        low = max(abs(c[at]) - sigma, 0.0) ** 2 * den[at]
+                        high = (c[at] ** 2 + slack) * (1 + sigma / step) * (den[at] + 2 * bias)
+                        if j < 0 or low < (1 - near + 5e-6) * high:
                             near = 2 * (1 - low / high) + 5e-6
                             j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                     else:
                         j = locate((c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero)), mode)
                     j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
                     if j < 0 or left <= tol + doubt:
-                        now = (size, tol, norm, j, sigma, spread)
+                        now = (size, tol, norm, j, sigma, bias)
                         j, left = _decide(target, dictionary, limits, work, c, now, mode)
                         doubt = 0.0
                     if j < 0 or turn > 3 * k:
@@ -323,23 +323,27 @@ def _bind(mode):
                 left, doubt = left - step * step, doubt + 2 * step * sigma * (1 + one)
                 if mode == GAIN:
                     den[j], worst = CLOSED, noise if noise > worst else worst
-                    spread = 2 * SURE * np.sqrt(limits.scale * (worst + size * UNIT**2 * limits.scale))
-                slack, found = (np.float32(SLACK * variance), np.float32(spread)), -1
+                    spread = 4 * SURE**2 * limits.scale * (worst + size * UNIT**2 * limits.scale)
+                    if spread > bias**2:
+                        more = np.float32(2 * np.sqrt(spread) - bias)
+                        for p in range(width):
+                            den[p] = max(den[p] - more, LEAST)
+                        bias += more
+                slack, found = np.float32(sigma * step), -1
                 if room >= LONG:
-                    for q in range(SLOTS):
+                    for q in range(slots):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         _look_ahead(c, work, j, size, slot)
-                        sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
+                        sizes = (stride, room, size, slot, slots, tiles)
                         orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
-                        found, slot = slot, (slot + AHEAD) % SLOTS
+                        found, slot = slot, (slot + AHEAD) % slots
                 source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
-                    source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
+                    source, begin, apart, first = work.ahead, found * TILE, slots * TILE, work.since[found]
                     work.owner[found] = -1
                 sizes = (begin, apart, first, size, room, place, tiles)
-                numbers = one, alpha, slack[0], slack[1]
-                advance((source, work.rows, c, den, peaks, sizes, numbers), mode)
+                advance((source, work.rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
                 c[j] = 0
                 size += 1
                 while mode == POSITIVE and queued == waiting:

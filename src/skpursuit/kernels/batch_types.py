@@ -1,13 +1,13 @@
 """Plain tuples of arrays that the kernels of the batched coder pass around; importing them is cheap."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 OMP, POSITIVE, GAIN = 0, 1, 2  # the largest |c|; the largest c, weights >= 0; the largest c^2 / den
 PENDING = -1  # count of a code that is not known
-CLOSED = 1e30  # den of an atom that is not considered
+CLOSED, LEAST = 1e30, 1e-30  # den of an atom that is not considered, and of one without a share of its own
 LANES, VECTORS = 16, 8  # float32 numbers of a vector, vectors of a tile
 TILE = LANES * VECTORS
 AHEAD = 4  # Gram rows that are orthogonalised together,
@@ -18,7 +18,7 @@ class Dictionary(NamedTuple):
     """Atoms in rows, also in float32 with rows of zeros up to whole tiles, and what follows from them.
 
     ``gram`` is the Gram matrix of ``coarse`` without the rows of zeros, its columns filled up with zeros.
-    ``squares`` (squared norms, float32) is CLOSED for atoms of zeros; ``norms`` are float64.
+    ``squares`` (of norms, less `Limits.bias`, float32) is CLOSED for atoms of zeros; ``norms`` are float64.
     """
 
     atoms: np.ndarray
@@ -49,9 +49,9 @@ class Limits(NamedTuple):
     Relative to the norms at hand, ``fine`` bounds the rounding of float64 products, ``floor`` what a product
     may be and still count as zero, ``dependence`` what is left of the square of an atom that counts as a
     combination of others. ``penalty`` is the ridge, ``scale`` the largest squared norm, ``rounding`` the
-    variance of float32 products in squared units of rounding. Weights are refined until the squared relative
-    length of a refinement, about the error that it leaves, is at most ``enough``. Atoms were divided by
-    2^``exponent``.
+    variance of float32 products in squared units of rounding, ``bias`` bounds the first errors of den.
+    Weights are refined until the squared relative length of a refinement, about the error that it leaves, is
+    at most ``enough``. Atoms were divided by 2^``exponent``.
     """
 
     fine: float
@@ -60,6 +60,7 @@ class Limits(NamedTuple):
     penalty: float
     scale: float
     rounding: float
+    bias: float
     enough: float
     exponent: int
 
@@ -111,9 +112,13 @@ def aligned(*shape: int) -> np.ndarray:
     return raw[at : at + 4 * math.prod(shape)].view(np.float32).reshape(shape)
 
 
-def scratch(k: int, n: int, width: int) -> Work:
-    """Room for one thread. Made here: compiling what allocates takes longer than all of it."""
+def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
+    """Scratch of one thread: float32 signals, their products with atoms, exponents, energies, and `Work`.
+
+    Made here: compiling what allocates takes longer than all of it.
+    """
     rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(SLOTS, width)
     slots, fit, lists = np.zeros((2, SLOTS), np.int64), np.zeros((5, k)), np.zeros((3, 3 * k), np.int64)
     rest = np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
-    return Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])
+    work = Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])
+    return aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block), work

@@ -5,8 +5,8 @@ They use no instruction of a particular processor. Columns are atoms. They come 
 float32 numbers; the orthogonal rows P lie tile by tile, ``P[tile, step, column]``, so that a step reads
 contiguous memory. All buffers begin at a cache line: vectors that straddle lines cost twice as much.
 
-The score of an atom is |c| (OMP), c (POSITIVE), or (c^2 + doubt) / (den - spread) (GAIN), a bound from above
-that includes rounding, but for a factor near 1. The largest score in each lane of a tile is its *peak*.
+The score of an atom is |c| (OMP), c (POSITIVE), or (c^2 + slack) / den (GAIN), a bound from above but for a
+factor near 1. The largest score in each lane of a tile is its *peak*.
 """
 
 from llvmlite import ir
@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skpursuit.kernels.batch_types import AHEAD, GAIN, LANES, OMP, TILE, VECTORS
+from skpursuit.kernels.batch_types import AHEAD, GAIN, LANES, LEAST, OMP, TILE, VECTORS
 from skpursuit.kernels.llvm import I32, I64, constant, emit_load, emit_store, reduce_lanes, splat, unpacked
 
 PART = 4  # vectors of a tile that are done at a time for rows ahead
@@ -59,16 +59,15 @@ def _offsets(b, base, count=VECTORS):
     return [b.add(base, I64(LANES * u)) for u in range(count)]
 
 
-def _ratio(b, c, den, slack):
-    """Numerator and denominator of the score of GAIN."""
-    top = b.fadd(b.fmul(c, c, flags=FUSED), slack[0], flags=FUSED)
-    return top, _larger(b, b.fsub(den, slack[1]), constant(SINGLE, 1e-30))
+def _above(b, c, slack):
+    """Numerator of the score of GAIN."""
+    return b.fadd(b.fmul(c, c, flags=FUSED), slack, flags=FUSED)
 
 
 def _peak(b, c, den, slack, mode):
     """Largest score in each lane; ratios are compared crosswise, so that a tile needs one division."""
     if mode == GAIN:
-        parts = [_ratio(b, v, w, slack) for v, w in zip(c, den)]
+        parts = [(_above(b, v, slack), w) for v, w in zip(c, den)]
     else:
         parts = [_absolute(b, v) if mode == OMP else v for v in c]
     while len(parts) > 1:
@@ -83,8 +82,8 @@ def _peak(b, c, den, slack, mode):
 
 @vector_loop(types.void)
 def find_peaks(b, mode, c, den, peaks, slack, tiles):
-    """Peaks of all tiles; ``slack`` is (doubt, spread)."""
-    slack = [splat(b, x) for x in slack]
+    """Peaks of all tiles."""
+    slack = splat(b, slack)
     with cgutils.for_range(b, tiles) as loop:
         places = _offsets(b, b.mul(loop.index, I64(TILE)))
         v = [emit_load(b, c, p, SINGLE) for p in places]
@@ -112,13 +111,13 @@ def _subtract(b, sources, factors, rows, steps, count):
 def advance(b, mode, source, P, c, den, peaks, sizes, numbers):
     """Append an orthogonal row to P: ``p_t = (source - sum_{first <= i < t} P_i[j] P_i) * inverse``.
 
-    With it ``c -= alpha p_t``, ``den -= p_t^2`` (GAIN) and the peaks. ``sizes`` is (where the source row
-    begins, distance of its tiles, first, t, room for steps in P, place of P_0[j], number of tiles), and
-    ``numbers`` is (inverse, alpha, doubt, spread).
+    With it ``c -= alpha p_t``, ``den -= p_t^2`` (GAIN, at least LEAST) and the peaks. ``sizes`` is (where the
+    source row begins, distance of its tiles, first, t, room for steps in P, place of P_0[j], number of
+    tiles), and ``numbers`` is (inverse, alpha, slack).
     """
     begin, apart, first, t, room, place, tiles = sizes
     source, own = b.gep(source, [begin]), b.gep(P, [place])
-    inverse, alpha, *slack = [splat(b, x) for x in numbers]
+    inverse, alpha, slack = [splat(b, x) for x in numbers]
     with cgutils.for_range(b, tiles) as loop:
         base = b.mul(loop.index, I64(TILE))
         rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
@@ -131,7 +130,8 @@ def advance(b, mode, source, P, c, den, peaks, sizes, numbers):
             new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
             emit_store(b, new[-1], c, column)
             if mode == GAIN:
-                left.append(_less(b, emit_load(b, den, column, SINGLE), p, p))
+                less = _less(b, emit_load(b, den, column, SINGLE), p, p)
+                left.append(_larger(b, less, constant(SINGLE, LEAST)))
                 emit_store(b, left[-1], den, column)
         emit_store(b, _peak(b, new, left, slack, mode), peaks, b.mul(loop.index, I64(LANES)))
 
@@ -143,7 +143,7 @@ def locate(b, mode, c, den, peaks, slack, tiles, margins):
     ``margins`` is (absolute, relative). Both questions are answered by counting scores above one bound, first
     among the peaks and then in one tile, without branches.
     """
-    slack = [splat(b, x) for x in slack]
+    slack = splat(b, slack)
     most = cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
     with cgutils.for_range(b, tiles) as loop:
         peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
@@ -162,8 +162,8 @@ def locate(b, mode, c, den, peaks, slack, tiles, margins):
     for u, place in enumerate(_offsets(b, base)):
         v = emit_load(b, c, place, SINGLE)
         if mode == GAIN:
-            above_den = _ratio(b, v, emit_load(b, den, place, SINGLE), slack)
-            hit = b.fcmp_ordered(">=", above_den[0], b.fmul(low, above_den[1]))
+            least = b.fmul(low, emit_load(b, den, place, SINGLE))
+            hit = b.fcmp_ordered(">=", _above(b, v, slack), least)
         else:
             hit = b.fcmp_ordered(">=", _absolute(b, v) if mode == OMP else v, low)
         bits = b.shl(b.zext(b.bitcast(hit, I16), I64), I64(LANES * (u % 4)))
