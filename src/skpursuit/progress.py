@@ -69,15 +69,10 @@ class ProgressMonitor:
             _current.reset(token)
             self.stopped |= inner.stopped
 
-    @property
-    def doing(self) -> str:
-        """The last note."""
-        return str(self.notes[0].format(*self.notes[1:]))
-
     def __str__(self) -> str:
         spent, share = time.perf_counter() - self.began, self.fraction_done
         left = f", about {spent * (1 - share) / share:.0f} s left" if share else ""
-        return f"{self.title}: {self.doing} ({spent:.0f} s{left})"
+        return f"{self.title}: {self.notes[0].format(*self.notes[1:])} ({spent:.0f} s{left})"
 
 
 NO_MONITOR = ProgressMonitor()  # of calls outside of any monitor
@@ -102,8 +97,17 @@ def monitoring(
         main = threading.current_thread() is threading.main_thread() and parent_process() is None
         seen = type(sys.stderr).__module__.startswith("ipykernel") or (sys.stderr and sys.stderr.isatty())
         verbose = bool(outer is NO_MONITOR and main and seen)
+
+    def report() -> None:
+        """Write the last note until the call is done, in lines that come more and more rarely."""
+        pause = QUIET_SECONDS
+        while not done.wait(pause):
+            sys.stderr.write(f"{monitor}\n")
+            sys.stderr.flush()
+            pause *= 2
+
     if verbose:
-        threading.Thread(target=_report, args=(monitor, done), daemon=True).start()
+        threading.Thread(target=report, daemon=True).start()
     token = _current.set(monitor)
     try:
         yield monitor
@@ -118,12 +122,3 @@ def monitoring(
 
         words = f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result"
         warnings.warn(words, ConvergenceWarning, stacklevel=4)
-
-
-def _report(monitor: ProgressMonitor, done: threading.Event) -> None:
-    """Write the last note until the call is done, in lines that come more and more rarely."""
-    pause = QUIET_SECONDS
-    while not done.wait(pause):
-        sys.stderr.write(f"{monitor}\n")
-        sys.stderr.flush()
-        pause *= 2

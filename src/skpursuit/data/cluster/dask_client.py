@@ -19,11 +19,11 @@ from uuid import uuid4
 
 import dask
 import dask.threaded
+from dask import delayed
 from dask.base import get_scheduler, normalize_token
-from dask.core import flatten
 from dask.optimization import cull
 from dask.sizeof import sizeof
-from dask.typing import Key, NestedKeys
+from dask.typing import Key
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -170,14 +170,8 @@ class ResultCollector:
 
 def compute_collection(collection: Any) -> Any:
     """What a collection of Dask holds, brought as the results of a trip are."""
-    keys = collection.__dask_keys__()
-    found = Cluster().results(dict(collection.__dask_graph__()), list(flatten(keys)))
-
-    def nested(keys: NestedKeys) -> list[object]:
-        return [nested(key) if isinstance(key, list) else next(found) for key in keys]
-
-    finalize, more = collection.__dask_postcompute__()
-    return finalize(nested(keys), *more)
+    whole = delayed(collection)  # its parts, put together by one more task
+    return next(Cluster().results(dict(whole.__dask_graph__()), list(whole.__dask_keys__())))
 
 
 def workers(client: Client) -> dict[str, Any]:
