@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from multiprocessing import parent_process
-from typing import Any
 
 QUIET_SECONDS = 2.0  # before anything is written; each pause is twice as long as the last
 
@@ -28,7 +27,7 @@ class ProgressMonitor:
     def __init__(self, title: str = "", time_limit: float | None = None) -> None:
         self.title, self.began, self.stopped = title, time.perf_counter(), False
         self.end = None if time_limit is None else self.began + time_limit
-        self.notes: list[Any] = ["working"]  # a format and its values
+        self.notes: list[object] = ["working"]  # a format and its values
         self.counts: list[float] = []  # parts of the work that are done, and about how many there are
 
     def set_message(self, doing: str, *values: object) -> None:
@@ -72,7 +71,7 @@ class ProgressMonitor:
     def __str__(self) -> str:
         spent, share = time.perf_counter() - self.began, self.fraction_done
         left = f", about {spent * (1 - share) / share:.0f} s left" if share else ""
-        return f"{self.title}: {self.notes[0].format(*self.notes[1:])} ({spent:.0f} s{left})"
+        return f"{self.title}: {str(self.notes[0]).format(*self.notes[1:])} ({spent:.0f} s{left})"
 
 
 NO_MONITOR = ProgressMonitor()  # of calls outside of any monitor

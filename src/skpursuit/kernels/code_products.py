@@ -14,7 +14,7 @@ SKPURSUIT_PRODUCTS takes another.
 """
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -31,7 +31,7 @@ from skpursuit.kernels.code_intrinsics import (
 )
 
 # The type of a number tells the kernel its form: Numba compiles, and caches, one for each.
-ISA_TAGS: dict[str, Any] = {
+ISA_TAGS: dict[str, np.signedinteger] = {
     "vnni": np.int32(VECTORS_PER_CALL["int32"]),
     "avx2": np.int16(VECTORS_PER_CALL["int16"]),
     "plain": np.int8(VECTORS_PER_CALL["int8"]),

@@ -1,13 +1,15 @@
 """Pursuit on a Gram matrix; see `selectors/speculation.py`."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from skpursuit.numerics.arrays import Floats, Indices
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def omp_on_gram(gram: Any, c: Any, sizes: Any, least: float, order: Any, rows: Any, amounts: Any) -> Any:
+def omp_on_gram(
+    gram: Floats, c: Floats, sizes: Floats, least: float, order: Indices, rows: Floats, amounts: Floats
+) -> int:
     """Greedy least squares on columns with products `gram`, from their products `c` with the residual.
 
     Stops after ``len(order)`` columns, where no product reaches `least`, or where a column leaves less than

@@ -11,6 +11,7 @@ from skpursuit.data.dense_tile import check_shape, float_dtype
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads
 from skpursuit.data.store import TileStore
+from skpursuit.numerics.arrays import Compressed, Floats
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -105,7 +106,9 @@ def compute_if_dask(y: object) -> Any:
     return y
 
 
-def map_row_blocks(function: Callable[[object], Any], X: da.Array | dd.DataFrame, sample: object) -> da.Array:
+def map_row_blocks(
+    function: Callable[[object], Floats | Compressed], X: da.Array | dd.DataFrame, sample: object
+) -> da.Array:
     """A function of some rows, lazily of all rows: a Dask array; `sample` are rows that tell its form."""
     import dask.array as da
     from dask import delayed

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,10 @@ from skpursuit.data.store import TileStore
 from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.numerics.sums import BLOCK_ROWS
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
 ENDINGS = ".parquet", ".pq"
 
 
@@ -48,7 +52,7 @@ def accepts(X: object) -> bool:
 
 
 @contextmanager
-def opened(path: str, reads: FileReads) -> Iterator[Any]:
+def opened(path: str, reads: FileReads) -> Iterator[ParquetFile]:
     """A Parquet file whose pages are compared with their checksums, where it has some; errors name it."""
     try:
         from pyarrow.parquet import ParquetFile
@@ -65,7 +69,7 @@ def opened(path: str, reads: FileReads) -> Iterator[Any]:
 
 
 # A file, its schema, and of each row group the number of rows and bytes on disk by column.
-Footer = tuple[str, Stamp, Any, list[tuple[int, dict[str, int]]]]
+Footer: TypeAlias = "tuple[str, Stamp, pa.Schema, list[tuple[int, dict[str, int]]]]"
 
 
 def footers(paths: list[str], reads: FileReads) -> list[Footer]:
@@ -105,7 +109,7 @@ def common_columns(
     return tuple(names), np.dtype(np.float32 if single else np.float64)
 
 
-def row_indexes(schema: Any) -> set[str]:
+def row_indexes(schema: pa.Schema) -> set[str]:
     """Columns that hold the row index of the data frame which a file was written of, and no feature."""
     listed = (schema.pandas_metadata or {}).get("index_columns", [])
     return {name for name in schema.names if name.startswith("__index_level_") or name in listed}
