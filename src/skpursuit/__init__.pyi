@@ -49,12 +49,12 @@ from skpursuit.selectors.certified import Quantized as Quantized
 from skpursuit.selectors.exact import Exact as Exact
 from skpursuit.selectors.gram import Gram as Gram
 from skpursuit.selectors.lucb import LUCB as LUCB
+from skpursuit.selectors.row_sampling import Budget as Budget
+from skpursuit.selectors.row_sampling import ErrorBound as ErrorBound
 from skpursuit.selectors.row_sampling import Greedy as Greedy
 from skpursuit.selectors.row_sampling import Importance as Importance
+from skpursuit.selectors.row_sampling import Stability as Stability
 from skpursuit.selectors.row_sampling import Uniform as Uniform
-from skpursuit.selectors.stop_rules import Budget as Budget
-from skpursuit.selectors.stop_rules import ErrorBound as ErrorBound
-from skpursuit.selectors.stop_rules import Stability as Stability
 from skpursuit.selectors.successive_halving import SuccessiveHalving as SuccessiveHalving
 from skpursuit.selectors.successive_reject import SuccessiveReject as SuccessiveReject
 from skpursuit.solvers import Solver as Solver

@@ -14,7 +14,7 @@ from skpursuit import (
     Uniform,
     minimize,
 )
-from skpursuit.selectors import stop_rules as stop
+from skpursuit.selectors import row_sampling as stop
 
 from ..support.asking import ask, by_energy, random_question
 from ..support.sources import NAMES, every_source, matrix

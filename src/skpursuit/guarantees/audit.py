@@ -35,15 +35,12 @@ NOT_OF_THIS_DATA = (
 
 
 class ModelPath(NamedTuple):
-    """A problem, and columns in the order in which a pursuit took them; `forced` ones were there before.
-
-    `objectives` are those that a run recorded after each step, where it did.
-    """
+    """A problem, and columns in the order in which a pursuit took them."""
 
     problem: Problem
     columns: Indices
-    forced: Sequence[int] = ()
-    objectives: Floats | None = None
+    forced: Sequence[int] = ()  # that were there before
+    objectives: Floats | None = None  # after each step, where a run recorded them
 
 
 def audit(
@@ -62,18 +59,13 @@ def audit(
 
     Parameters
     ----------
-    X : array-like, sparse array, LinearOperator, path or Design of shape (n, d)
-        See `as_design` for what it may be.
-    y : array-like of shape (n,) or (n, targets), or str
+    X, y
+        As in `minimize`.
     path : Result, fitted estimator or list of int
         What `minimize` returned for `OMP`; an estimator of this library, which brings its own loss, ridge,
         scaling and intercept; or columns in the order in which any library took them.
-    loss : str or Loss
-        That of the path.
-    ridge : float
-        As in `OMP`: (ridge / 2) ||w||^2 beside the mean loss.
-    fit_intercept : bool
-        Whether the path was found with an intercept.
+    loss, ridge, fit_intercept
+        Those that the path was found with; `ridge` as in `OMP`.
 
     Returns
     -------
