@@ -35,7 +35,7 @@ _HOME = {
     "Selector": "selectors",
     "Query": "selectors",
     "Selection": "selectors",
-    "Exact": "selectors.exact",
+    "Exact": "selectors.base",
     "Gram": "selectors.gram",
     "Greedy": "selectors.row_sampling",
     "Uniform": "selectors.row_sampling",

@@ -44,9 +44,9 @@ from skpursuit.selectors import Query as Query
 from skpursuit.selectors import Selection as Selection
 from skpursuit.selectors import Selector as Selector
 from skpursuit.selectors.auto import Auto as Auto
+from skpursuit.selectors.base import Exact as Exact
 from skpursuit.selectors.certified import Certified as Certified
 from skpursuit.selectors.certified import Quantized as Quantized
-from skpursuit.selectors.exact import Exact as Exact
 from skpursuit.selectors.gram import Gram as Gram
 from skpursuit.selectors.lucb import LUCB as LUCB
 from skpursuit.selectors.row_sampling import Budget as Budget

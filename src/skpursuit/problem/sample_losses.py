@@ -7,7 +7,7 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from skpursuit.numerics.sums import fixed_order_vdot
 from skpursuit.problem.losses import Loss, Squared
 
 LOSS_BLOCK_ROWS = 2**13  # samples that losses are made of at a time
-Elementwise = Callable[[Floats, Floats], Floats]
 
 
 class Derivatives(NamedTuple):
@@ -48,26 +47,28 @@ class SampleLosses:
 
     def value(self, z: Floats) -> float:
         """The sum of the losses at predictions z; +inf where the loss overflows."""
-        with np.errstate(over="ignore"):
-            if type(self.loss) is Squared:
+        if type(self.loss) is Squared:
+            with np.errstate(over="ignore"):
                 r = z - self.y
                 return 0.5 * fixed_order_vdot(r.ravel(), r.ravel())
-            return float(np.sum(self._weighted(self._each(self.loss.value, z))))
+        return self.derivatives(z).value
 
     def residual(self, z: Floats) -> Floats:
         """The residual r such that X^T r is the gradient."""
         if type(self.loss) is Squared:
             return z - self.y
-        return self._weighted(self._each(self.loss.residual, z))
+        return self.derivatives(z).residual
 
     def curvature(self, z: Floats) -> Floats:
         """Second derivatives of the weighted losses."""
-        return self._weighted(self._each(self.loss.curvature, z))
+        return self.derivatives(z).curvature
 
     def derivatives(self, z: Floats) -> Derivatives:
-        """Value, residual and curvature at predictions z, which often share most of their work."""
+        """Value, residual and curvature at z; by blocks, whose temporary arrays stay in the cache."""
+        step = LOSS_BLOCK_ROWS if self.loss.prefers_blocks else max(1, len(z))
+        parts = [slice(start, start + step) for start in range(0, len(z), step)]
         with np.errstate(over="ignore", invalid="ignore"):
-            blocks = [self.loss.derivatives(self.y[part], z[part]) for part in self._blocks(len(z))]
+            blocks = [self.loss.derivatives(self.y[part], z[part]) for part in parts]
             values, residual, curvature = (self._weighted(_joined(parts)) for parts in zip(*blocks))
             return Derivatives(float(np.sum(values)), residual, curvature)
 
@@ -81,14 +82,6 @@ class SampleLosses:
         """Curvature of a parabola above the losses that touches them at z; None where the loss has none."""
         c = self.loss.majorant(self.y, z)
         return None if c is None else self._weighted(c)
-
-    def _each(self, fn: Elementwise, z: Floats) -> Floats:
-        """A function of targets and predictions; by blocks, whose temporary arrays stay in the cache."""
-        return _joined([fn(self.y[part], z[part]) for part in self._blocks(len(z))])
-
-    def _blocks(self, n: int) -> list[slice]:
-        step = LOSS_BLOCK_ROWS if self.loss.prefers_blocks else n
-        return [slice(start, start + step) for start in range(0, n, step)]
 
     def _weighted(self, values: Floats) -> Floats:
         return values if self.weights is None else scaled_rows(values, self.weights)

@@ -23,7 +23,7 @@ __all__ = [
 
 # Names callers may write, and where each selector lives. Modules load when they are used: some compile.
 SELECTORS: dict[str, tuple[str, str, dict[str, object]]] = {
-    "exact": ("exact", "Exact", {}),
+    "exact": ("base", "Exact", {}),
     "gram": ("gram", "Gram", {}),
     "greedy": ("row_sampling", "Greedy", {}),
     "uniform": ("row_sampling", "Uniform", {}),

@@ -10,9 +10,8 @@ from skpursuit.data.design import Design
 from skpursuit.data.options import available_memory
 from skpursuit.kernels import imported_module
 from skpursuit.numerics.tuning import AUTO_MARGIN, LOAD_KERNELS, WAITING_SHARE
-from skpursuit.selectors.base import BoundSelector, Selector
+from skpursuit.selectors.base import BoundSelector, Exact, Selector
 from skpursuit.selectors.certified import Certified
-from skpursuit.selectors.exact import Exact
 from skpursuit.selectors.gram import Gram
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import exact_selection

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -19,7 +20,9 @@ from skpursuit.data import Design, as_design
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import NonFiniteError
+from skpursuit.numerics.tuning import CACHE, COSTS, NANO, SPARSE_SHARE
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
+from skpursuit.selectors.top_k import exact_selection
 
 if TYPE_CHECKING:
     from skpursuit.selectors.gram import GramGradient
@@ -85,6 +88,41 @@ class Selector(ABC):
         return type(self).__name__
 
 
+@dataclass(frozen=True)
+class Exact(Selector):
+    """Compute X^T r and take its top entries, ties to the lowest index.
+
+    The baseline of every speed figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skpursuit import Exact, as_design
+    >>> from skpursuit.selectors import Query
+    >>> Exact().select(as_design(np.eye(3)), Query(np.array([1.0, -5.0, 2.0]))).columns
+    array([1])
+    """
+
+    def find(self, design: Design, query: Query) -> Selection:
+        return exact_selection(design, query)
+
+    def predict_seconds(self, design: Design, expect: Workload) -> float:
+        before = design.pass_seconds + design.access.sweep_seconds(expect.n_columns)  # norms, columns
+        return before + expect.n_queries * product_seconds(design, expect.n_targets)
+
+
+def product_seconds(design: Design, residuals: int = 1) -> float:
+    """Predicted seconds of X^T r for so many residuals at once."""
+    entries, nbytes = design.cost()
+    if design.has_codes:
+        one = nbytes * (COSTS.byte if nbytes > CACHE else COSTS.cached_byte) * NANO + 5e-6
+        times = COSTS.multi_residual + COSTS.per_residual * residuals
+    else:
+        one = entries * COSTS.sparse_entry * NANO + 2e-5
+        times = SPARSE_SHARE * residuals
+    return (one if residuals == 1 else one * times) + design.pass_seconds
+
+
 class BoundSelector:
     """A selector at work on one design, with what it made for the queries of a run."""
 
@@ -145,8 +183,6 @@ class SelectionOracle:
 
     def select_exactly(self, query: Query) -> Selection:
         """The exact answer, where a solver has to be sure of it."""
-        from skpursuit.selectors.exact import Exact
-
         answer = BoundSelector(Exact(), self.bound.design).select(query)
         self.answers.append(answer)
         self.last = query, answer

@@ -29,8 +29,7 @@ from skpursuit.numerics.tuning import (
 )
 from skpursuit.parameters import check_count
 from skpursuit.problem.scores import top_k
-from skpursuit.selectors.base import BoundSelector, Selector
-from skpursuit.selectors.exact import Exact
+from skpursuit.selectors.base import BoundSelector, Exact, Selector
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 from skpursuit.selectors.speculation import SpeculativePursuit
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k

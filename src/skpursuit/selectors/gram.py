@@ -28,8 +28,7 @@ from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import COSTS, GRAM_BATCH, GRAM_BATCH_USED, NANO, RECOMPUTED
 from skpursuit.problem.scores import Score, top_k
 from skpursuit.problem.state import State
-from skpursuit.selectors.base import BoundSelector, Selector
-from skpursuit.selectors.exact import product_seconds
+from skpursuit.selectors.base import BoundSelector, Selector, product_seconds
 from skpursuit.selectors.gram_steps import GramSteps
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
