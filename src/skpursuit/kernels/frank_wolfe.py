@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Plain Frank-Wolfe on columns of X and of X^T X that are at hand; see `selectors/gram_steps.py`."""
+"""Plain Frank-Wolfe on columns of X and of X^T X that are at hand; see `selectors/gram.py`."""
 
 from typing import NamedTuple
 

@@ -44,8 +44,7 @@ def row_energies(design: Design, r: Floats) -> Floats:
 def rows_by_energy(design: Design, r: Floats) -> Indices:
     """Rows in decreasing order of energy, ties by index; rows that add nothing are left out."""
     energy = row_energies(design, r)
-    some = np.flatnonzero(energy)
-    return some[argsort_descending(energy[some])]
+    return argsort_descending(energy)[: int(np.count_nonzero(energy))]
 
 
 def argsort_descending(values: Floats) -> Indices:
@@ -238,6 +237,7 @@ class RowSelector(Selector):
 
     random_access = "rows"
     order_text: ClassVar[str]  # how rows come, in words
+    draws: ClassVar[bool] = False  # with replacement, so that the sums of all rows are no answer either
     stop: StopRule = field(default_factory=Stability)
 
     def __post_init__(self) -> None:
@@ -261,6 +261,16 @@ class RowSelector(Selector):
             yield used, len(rows), sums
             if is_enough(PartialSum(design, query, rows[:used], self.estimate_from_sums(sums, used))):
                 return
+
+    def find(self, design: Design, query: Query) -> Selection:
+        used, available, sums = 0, 0, zero_gradient(design, query.r)
+        for used, available, sums in self.accumulate(design, query):  # noqa: B007
+            pass
+        if used == available and not self.draws:
+            return resolve_top_k(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
+        g = self.estimate_from_sums(sums, max(1, used))
+        best = top_k(query.scores(g), query.k)
+        return Selection(best, g[best], "heuristic")
 
     def estimate_from_sums(self, sums: Floats, used: int) -> Floats:
         """Estimates of X^T r from the sums."""
@@ -296,15 +306,6 @@ class Greedy(RowSelector):
         rows = rows_by_energy(design, query.r)
         return rows, query.r[rows]
 
-    def find(self, design: Design, query: Query) -> Selection:
-        used, available, sums = 0, 0, zero_gradient(design, query.r)
-        for used, available, sums in self.accumulate(design, query):  # noqa: B007
-            pass
-        if used == available:
-            return resolve_top_k(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
-        best = top_k(query.scores(sums), query.k)
-        return Selection(best, sums[best], "heuristic")
-
 
 @dataclass(frozen=True)
 class Uniform(RowSelector):
@@ -319,6 +320,7 @@ class Uniform(RowSelector):
     """
 
     order_text = "at random"
+    draws = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -346,14 +348,6 @@ class Uniform(RowSelector):
 
     def estimate_from_sums(self, sums: Floats, used: int) -> Floats:
         return sums / used
-
-    def find(self, design: Design, query: Query) -> Selection:
-        used, sums = 1, zero_gradient(design, query.r)
-        for used, _, sums in self.accumulate(design, query):  # noqa: B007
-            pass
-        g = self.estimate_from_sums(sums, used)
-        best = top_k(query.scores(g), query.k)
-        return Selection(best, g[best], "heuristic")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from skpursuit.problem.constraint_sets import SET_METHODS, ConvexSet, L1Ball
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import SparseUpdate, State, Status
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.gram_steps import GramSteps
+from skpursuit.selectors.gram import GramSteps
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Solver
 
