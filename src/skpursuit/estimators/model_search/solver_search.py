@@ -29,6 +29,7 @@ from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
 from skpursuit.solvers import solver_class
 
+Models = Iterator[tuple[int, HeldOutLoss[list[list[LinearFit]]]]]
 OMP_JITTER = 1e-10  # share of a column that keeps dependent ones solvable
 MOST_BYTES = 2**31  # of columns of all folds at once
 
@@ -90,13 +91,12 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
             configs = [replace(config, ridge=ridge) for config in configs for ridge in ridges]
         current_monitor().set_total(len(configs) * self.max_size)
         for config in configs:
-            if self.grams is not None and config.name == "omp":
-                yield self._path_of_grams(config, self.grams)
-            else:
-                how = config.name, config.ridge or 0.0, self._models(config), self.patience
-                yield early_stopped_path(self, *how, config=config)
+            grams = self.grams if config.name == "omp" else None
+            models = self._models(config) if grams is None else self._models_of_grams(config, grams)
+            how = config.name, config.ridge or 0.0, models, self.patience
+            yield early_stopped_path(self, *how, config=config)
 
-    def _models(self, config: FitConfig) -> Iterator[tuple[int, HeldOutLoss]]:
+    def _models(self, config: FitConfig) -> Models:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
         nested = solver_class(config.solver).nested_path  # else each size is a run of its own
@@ -117,14 +117,10 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
             if min(len(part) for part in parts) < group:
                 return
 
-    def _path_of_grams(self, config: FitConfig, grams: SquaredSearch) -> list[Candidate]:
-        ridge, sizes = config.ridge or 0.0, list(range(1, self.max_size + 1))
-        models = greedy_path(grams.squared, ridge, sizes, normalised=False, jitter=OMP_JITTER)
-        return [
-            Candidate(self, "omp", ridge, one.size, one.evaluation._replace(model=fits), config=config)
-            for one in grams.followed("omp", ridge, models, patience=self.patience)
-            for fits in [grams.fold_fits(one.evaluation.model)]
-        ]
+    def _models_of_grams(self, config: FitConfig, grams: SquaredSearch) -> Models:
+        how = config.ridge or 0.0, list(range(1, self.max_size + 1)), False, OMP_JITTER
+        for size, one in greedy_path(grams.squared, *how):
+            yield size, HeldOutLoss(grams.fold_fits(one), *grams.evaluate(one)[1:])
 
     def null_model(self) -> HeldOutLoss:
         models = [[self._constant(y, train) for y in self.targets] for train in self.folds.train]

@@ -34,7 +34,6 @@ from skpursuit.estimators.model_search.fold_least_squares import (
 from skpursuit.estimators.model_search.search import (
     BOOST_WORK,
     MAX_PATH_SIZE,
-    PATH_PATIENCE,
     TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
@@ -114,17 +113,13 @@ class SquaredSearch(CandidateSearch[FoldCoefs]):
             yield path
             if ridge > LEAST_RIDGE:
                 models = ((one.size, refit_without_ridge(self.squared, one.evaluation.model)) for one in path)
-                yield self.followed("relaxed", ridge, models)
+                yield self._followed("relaxed", ridge, models)
 
     def _path(self, family: str, ridge: float) -> list[Candidate]:
-        return self.followed(family, ridge, self._models(self.squared, family, ridge))
+        return self._followed(family, ridge, self._models(self.squared, family, ridge))
 
-    def followed(
-        self, family: str, ridge: float, models: Models, patience: int = PATH_PATIENCE
-    ) -> list[Candidate]:
-        """The candidates of models of growing size."""
-        found = ((size, self.evaluate(one)) for size, one in models)
-        return early_stopped_path(self, family, ridge, found, patience)
+    def _followed(self, family: str, ridge: float, models: Models) -> list[Candidate]:
+        return early_stopped_path(self, family, ridge, ((size, self.evaluate(one)) for size, one in models))
 
     def _models(self, folds: FoldLeastSquares, family: str, ridge: float) -> Models:
         if family == "boost":
