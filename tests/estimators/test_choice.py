@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
 
@@ -484,3 +485,13 @@ def test_a_design_that_is_no_plain_array_says_so():
     for one in (centred, as_design([[X[:, :9], X[:, 9:]]]), as_design(aslinearoperator(X))):
         with pytest.warns(UserWarning, match='X is not a plain array in memory, so solver="auto" is "omp"'):
             assert PursuitRegressorCV().fit(one, y).choice_["family"] == "omp"
+
+
+def test_reads_of_a_search_are_counted_once_for_all_classes(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    products, count = classes.ClassifierSearch._products, []
+    monkeypatch.setattr(
+        classes.ClassifierSearch, "_products", lambda self, r: count.append(1) or products(self, r)
+    )
+    model = PursuitClassifierCV().fit(X, y)
+    assert model.entries_read_ == len(count) * X.size
