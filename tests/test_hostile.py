@@ -26,6 +26,10 @@ def test_hostile_cases_agree_with_their_references(first):
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 
+def test_no_rate_is_asked_of_a_lazy_run_with_open_loop_steps():
+    assert hostile.run_case(34340002823)["wrong"] == []
+
+
 def test_a_wrong_answer_is_a_failure_with_a_command(monkeypatch, capsys):
     good = {"seed": 7, "family": "plain", "program": "omp", "call": "", "wrong": []}
     found = [(7, good | {"wrong": [("fit", "far off")]}, ""), (8, good, "")]

@@ -59,8 +59,8 @@ class FrankWolfe(Solver):
         Limit on steps.
     line_search : {"exact", "open-loop", "backtracking"}
         Step sizes: the minimum along the direction (closed form for squared loss, safeguarded Newton on the
-        predictions for others); 2 / (t + 2), for which with variants other than vanilla no rate is known;
-        or by a running estimate of the curvature (Pedregosa et al.).
+        predictions for others); 2 / (t + 2), for which a rate is known for the variant vanilla without
+        `lazy` only; or by a running estimate of the curvature (Pedregosa et al.).
     variant : {"vanilla", "away", "pairwise", "blended"}
         "away" may also move away from the worst active vertex, "pairwise" moves weight from it to the new
         one, "blended" prefers such moves between active vertices while they promise more (Tsuji et al.).
