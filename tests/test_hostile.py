@@ -26,6 +26,13 @@ def test_hostile_cases_agree_with_their_references(first):
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 
+def test_classes_that_all_rows_but_one_separate_have_no_best_fit():
+    X, y = np.array([[1, 0], [2, 0], [-1, 0], [0, 1], [0, -2.0]]), np.array([1, 1, -1, 1, 1.0])
+    result, ref = minimize(X, y, OMP(2, ridge=0.1), loss="logistic"), Reference(Table(X, y), "logistic")
+    assert programs.well_posed(ref, result)
+    assert not programs.well_posed(ref, replace(result, coef=np.array([60.0, result.coef[1]])))
+
+
 def test_no_rate_is_asked_of_a_lazy_run_with_open_loop_steps():
     assert hostile.run_case(34340002823)["wrong"] == []
 

@@ -259,10 +259,17 @@ def gradient_pursuit(rng, table):
 
 
 def well_posed(ref, result):
-    """Whether a fit has a minimum that float64 can find: not separable, not nearly dependent."""
-    if len(result.support) == 0 or replays.condition(ref.X[:, result.support]) > 1e5:
+    """Whether a fit has a minimum that float64 can find: not separable, not nearly dependent.
+
+    Where classes are separated but for some rows, the loss is flat along a direction that those do not have.
+    """
+    X = ref.X[:, result.support]
+    if len(result.support) == 0 or replays.condition(X) > 1e5:
         return False
-    return result.objective > 1e-6 * float(ref.objective(ref.zero))
+    bend = ref.weights if ref.loss == "huber" else ref.curvature(ref.predict(result.coef))
+    bent = X / np.sqrt((X * X).sum(axis=0)) * np.sqrt(bend / bend.max())[:, None]
+    least = np.linalg.svd(bent.astype(float), compute_uv=False)[-1]
+    return least > 1e-5 and result.objective > 1e-6 * float(ref.objective(ref.zero))
 
 
 def general_status(ref, result, k):

@@ -140,10 +140,7 @@ SIGNALS = {
 OTHERS = {
     "zero_columns": lambda rng, n, d: (normal(rng, n, d) * (rng.random(d) < 0.5), rng.standard_normal(n)),
     "all_zero": lambda rng, n, d: (np.zeros((n, d)), rng.standard_normal(n)),
-    "constant_y": lambda rng, n, d: (
-        normal(rng, n, d),
-        np.full(n, rng.choice([1.0, 0.1, -7.0, 1e9, 1e-9])),
-    ),
+    "constant_y": lambda rng, n, d: (normal(rng, n, d), np.full(n, rng.choice([1, 0.1, -7, 1e9, 1e-9]))),
     "zero_y": lambda rng, n, d: (normal(rng, n, d), np.zeros(n)),
     "ties": lambda rng, n, d: (rng.integers(-1, 2, (n, d)).astype(float), rng.integers(-2, 3, n)),
     "orthogonal": lambda rng, n, d: (
@@ -181,12 +178,6 @@ def strided(rng, X):
     return view[::-1][::-1] if rng.random() < 0.5 else view
 
 
-def read_only(rng, X):
-    given = X.copy()
-    given.flags.writeable = False
-    return given
-
-
 def float32(rng, X):
     with np.errstate(all="ignore"):
         given = X.astype(np.float32)
@@ -222,7 +213,9 @@ ARRAYS = {
     "csr": lambda rng, X: sp.csr_array(X),
     "csc": lambda rng, X: sp.csc_matrix(X),
     "csr32": lambda rng, X: sp.csr_array(np.ascontiguousarray(float32(rng, X))),
-    **{f.__name__: f for f in (strided, read_only, float32, coo)},
+    "strided": strided,
+    "read_only": lambda rng, X: np.broadcast_to(X.copy(), X.shape),
+    **{f.__name__: f for f in (float32, coo)},
 }
 SOURCES = ARRAYS | {
     "design": design,
