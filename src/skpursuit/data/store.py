@@ -454,14 +454,12 @@ class TileStore:
     def product_error(self, r: Floats, reads: ReadCounter) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product."""
         tile = self.first
-        if tile.fixed_order and self.is_one_tile:
+        if tile.fixed_order:
             return None
         if not tile.has_entries:
             return np.multiply.outer(self.norm_bounds(reads), self.rounding_unit * np.linalg.norm(r, axis=0))
-        if not tile.can_encode:  # stored entries of each column, and one more for each sum of tiles
-            rows: list[list[Any]] = self.grid
-            parts = [np.concatenate([tile.stored("columns") for tile in row]) for row in rows]
-            terms = (np.add.reduce(parts) + len(parts) + 1) * self.norm_bounds(reads)
+        if tile.is_sparse:  # in one tile always: stored entries of each column, and one more for the sum
+            terms = (tile.stored("columns") + 2) * self.norm_bounds(reads)  # type: ignore[attr-defined]
             return product_error_bound(2 * float(np.finfo(self.dtype).eps), terms, r, self.dtype)
         return product_error_bound(self.rounding_unit, self.norm_bounds(reads), r, self.dtype)
 

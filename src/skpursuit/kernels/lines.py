@@ -30,22 +30,9 @@ BATCH = 512  # columns copied in one sweep over the rows: their lines being writ
 
 @njit(cache=True, nogil=True)
 def accumulate_flat(lo, hi, flat, stride, rows, weights, out):  # type: ignore[no-untyped-def]
-    """Columns lo to hi of ``out += weights.T @ X[rows]`` for X[i, j] = flat[i * stride + j].
+    """Columns lo to hi of ``out += weights.T @ X[rows]`` for X[i, j] = flat[i * stride + j] (`flat_rows`).
 
-    Parameters
-    ----------
-    lo, hi : int
-        The columns to accumulate.
-    flat : array, 1-d
-        The memory of X; see `flat_rows`.
-    stride : int
-        Entries from one row to the next.
-    rows : int64 array (k,)
-        Rows to add, in this order.
-    weights : float64 array (k, m)
-        Their weights for each of m targets.
-    out : float64 array (m, d)
-        The sums.
+    Rows, int64, are added in their order; weights are (k, m) and sums (m, d), both float64.
     """
     m = weights.shape[1]
     tile = TILE_COLUMNS if m == 1 else TILE_TARGETS
@@ -120,18 +107,10 @@ def targets(weights: NDArray, out: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def accumulate_dense(X: NDArray, rows: NDArray, weights: NDArray, out: NDArray) -> None:
-    """Add the weighted rows of a dense X to out.
+    """Add the weighted rows of a dense float32 or float64 X to out.
 
-    Parameters
-    ----------
-    X : float32 or float64 array (n, d)
-        Fast when its columns are adjacent in memory (C order, slices of columns); right for any strides.
-    rows : int64 array (k,)
-        The rows, each within 0 to n - 1; they may repeat.
-    weights : float64 array (k,) or (k, m)
-        Weight of each row, for one target or for m.
-    out : float64 array (d,) or (m, d)
-        Receives the sums, one row for each target. C order.
+    Fast when columns are adjacent in memory (C order, slices of columns); right for any strides. Rows, int64,
+    may repeat; weights are (k,) or (k, m), and out, in C order, (d,) or (m, d).
     """
     weights, sums = targets(weights, out)
     memory = flat_rows(X)

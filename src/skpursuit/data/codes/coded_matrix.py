@@ -181,19 +181,9 @@ class ViewCodes:
         """
         real = None if cols is None else self.design._without_constant(np.asarray(cols))
         cost = self.panels.costs[second_byte] if real is None else self.panels.cost_at(real, second_byte)
-        self.design.reads.add(*cost)
-        return self._corrected(r, real, cols, self.panels.estimate(self._down(r), second_byte, real))
-
-    def _down(self, r: Floats) -> Floats:
-        if self.view.is_identity:
-            return r
-        return self.view.scatter_rows(self.view.scale_rows(r), self.design.store.shape[0])
-
-    def _corrected(
-        self, r: Floats, real: Indices | None, cols: Indices | None, known: ValueAndBound
-    ) -> ValueAndBound:
-        """Estimates of the view from those of X, with those of the constant column in its places."""
         view, design = self.view, self.design
+        design.reads.add(*cost)
+        known = self.panels.estimate(self._down(r), second_byte, real)
         if not view.has_raw_entries:
             where = slice(None) if real is None else real
             known = view.correct_estimate(view.scale_rows(r), *known, self.panels.norm_bounds, where)
@@ -202,6 +192,11 @@ class ViewCodes:
         totals = column_sums(r), constant_bound(r)
         g, bound = (design._join_constant(part, last, cols) for part, last in zip(known, totals))
         return g, bound
+
+    def _down(self, r: Floats) -> Floats:
+        if self.view.is_identity:
+            return r
+        return self.view.scatter_rows(self.view.scale_rows(r), self.design.store.shape[0])
 
     # -- products of decoded columns, which can be added up -------------------------------------------------
 
