@@ -48,12 +48,13 @@ SHAPES = [(5000, 10_000, 50), (2000, 4000, 50), (100, 4000, 90), (200, 5000, 50)
           (1000, 500, 50), (1000, 500, 50, "F"), (100_000, 50, 5), (100_000, 50, 25)]  # fmt: skip
 PROGRAMS = {
     **{f"OMP {' '.join(map(str, shape))}": (one_fit, *shape) for shape in SHAPES},
-    **{f"OMPCV {n} {d}": (cross_validated, n, d) for n, d in ((100_000, 50), (300_000, 60))},
+    **{f"OMPCV {n} {d}": (cross_validated, n, d)
+       for n, d in ((100_000, 50), (300_000, 60), (100, 5000), (200, 5000), (50, 1000))},
     **{f"OMPCV {n} {d}, up to 50": (cross_validated, n, d, 50) for n, d in ((1000, 500), (200, 5000))},
     "50 fits 100 20 5": (many_fits, 100, 20, 5),
     "50 fits 50 200 10": (many_fits, 50, 200, 10),
     "orthogonal_mp_gram, 200 targets": (gram_targets,),
-}
+}  # fmt: skip
 
 
 def drop_in(o):

@@ -19,6 +19,7 @@ from skpursuit import (
     minimize,
     orthogonal_mp,
 )
+from skpursuit.data import dense_tile
 from skpursuit.numerics import threads
 
 CHOICES = {
@@ -62,6 +63,22 @@ def test_a_pursuit_has_the_same_bits_on_one_and_two_threads(problem, name, layou
         assert [record.objective for record in other.history] == [
             record.objective for record in results[0].history
         ]
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_statistics_and_products_have_the_same_bits_on_all_threads(layout, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, R = layout(rng.standard_normal((1300, 90))), rng.standard_normal((1300, 30))
+    monkeypatch.setattr(threads, "MIN_PARALLEL_WORK", 1000)
+    monkeypatch.setattr(dense_tile, "PIECE_ENTRIES", 2**14)
+    found = []
+    for count in (1, 2, 3):
+        with threadpool_limits(count):
+            design = as_design(X, check=False)
+            survey, means = design.survey(), as_design(X, check=False).survey(spreads=False).means
+            parts = survey.means, means, survey.squares, design.norms(1), design.product(R)
+        found.append([part.tobytes() for part in parts])
+    assert found[0] == found[1] == found[2]
 
 
 def tall():
