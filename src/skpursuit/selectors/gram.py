@@ -28,7 +28,7 @@ from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import COSTS, GRAM_BATCH, GRAM_BATCH_USED, NANO, RECOMPUTED
 from skpursuit.problem.scores import Score, top_k
-from skpursuit.problem.state import State
+from skpursuit.problem.state import SparseUpdate, State
 from skpursuit.selectors.base import BoundSelector, Selector, product_seconds
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 BATCH = 64  # steps
 ROOM = 2**25  # entries of columns that are at hand
-GramStep = tuple[int, list[float], Floats]  # column; gap, vertex, step size, objective; predictions
+GramStep = tuple[SparseUpdate, float, float, Floats]  # the move, gap, objective and predictions
 
 
 @dataclass(frozen=True)
@@ -226,21 +226,22 @@ class GramSteps:
         self.atoms = np.empty((room, n)), np.empty((room, d))  # which take no memory before they are written
         self.z: Floats | None = None  # predictions that the next step starts from
         self.reach = np.array(reach)
-        self.steps: Iterator[tuple[int, int, list[float]]] = iter(())
+        self.steps: Iterator[tuple[int, list[float]]] = iter(())
 
     def take(self, state: State, select: SelectionOracle, asked: bool = False) -> GramStep | None:
         """The step from a state, if it is made; its answer counts as one unless the selector was `asked`."""
         step = next(self.steps, None) if state.z is self.z else None
         if step is None:
             return None
-        i, j, numbers = step
+        i, (gap, _, gamma, objective, roundings) = step
+        columns, gradients, amounts = self.made
+        one = slice(i, i + 1)
         if not asked:
-            xtz = self.points[1][i]
-            memory = {"xtz": xtz, "roundings": np.array(numbers.pop()), "reach": self.reach}
-            select.take(Selection(np.array([j]), xtz[j : j + 1] - self.targets[1][j], "exact", memory=memory))
+            memory = {"xtz": self.points[1][i], "roundings": np.array(roundings), "reach": self.reach}
+            select.take(Selection(columns[one], gradients[one], "exact", memory=memory))
         self.design.reads.stored_bytes += 8 * len(self.slots)
         self.z = self.points[0][i + 1]
-        return j, numbers[:4], self.z
+        return SparseUpdate(1.0 - gamma, columns[one], amounts[one]), gap, objective, self.z
 
     def make(self, query: Query, z: Floats, t: int, select: SelectionOracle) -> Selection | None:
         """Make steps from predictions z; what the selector answered, where it was asked."""
@@ -256,7 +257,10 @@ class GramSteps:
             j = int(answer.columns[0])
             self._visit(j, query, select)
             count = self.kernel.vanilla_steps(j, t, self.rules, *arrays)
-        self.steps = zip(range(count), picks.tolist(), numbers.tolist())
+        picks, numbers = picks[:count], numbers[:count]
+        gradients = self.points[1][np.arange(count), picks] - self.targets[1][picks]
+        self.made = picks, gradients, numbers[:, 2] * numbers[:, 1]
+        self.steps = enumerate(numbers.tolist())
         return answer
 
     def _visit(self, j: int, query: Query, select: SelectionOracle) -> None:

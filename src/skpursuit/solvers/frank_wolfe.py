@@ -138,11 +138,9 @@ class FrankWolfe(Solver):
                 answer = steps.make(query, state.z, t, select)
                 made = steps.take(state, select, answer is not None)
         if made is not None:
-            j, (gap, c, gamma, objective), z = made
-            support, coef = apply_step(state, Direction(-1.0, ((j, c),)), gamma)
+            move, gap, objective, z = made
             memory["gap"] = memory["phi"] = np.array(gap)
-            move = SparseUpdate(1.0 - gamma, np.array([j]), np.array([gamma * c]))
-            given = support, coef, z, objective
+            given = *apply_step(state, move), z, objective
             return State(*given, memory=memory, last_update=move, selector_memory=select.memory)
         point = Iterate(problem, state, self.constraint, r)
         if self.lazy:
@@ -203,10 +201,10 @@ class FrankWolfe(Solver):
         if not gamma > 0:
             status = Status.STALLED if self.confirm else None
             return replace(state, status=status, last_update=None, memory={**state.memory, **memory})
-        support, coef = apply_step(state, way, gamma)
         z = state.z + gamma * dz
         columns = np.array([j for j, _ in way.moves], dtype=np.intp)
         move = SparseUpdate(1.0 + gamma * way.factor, columns, np.array([gamma * c for _, c in way.moves]))
+        support, coef = apply_step(state, move, way.drop_column, gamma == way.max_step)
         return State(support, coef, z, problem.value(z), memory={**memory, **kept}, last_update=move)
 
 
@@ -363,18 +361,23 @@ def coefficient_terms(atom: Vertex, sign: float = 1.0) -> tuple[tuple[int, float
     return () if atom.column == ORIGIN else ((atom.column, sign * atom.coef),)
 
 
-def apply_step(state: State, way: Direction, gamma: float) -> tuple[Indices, Floats]:
-    """Support and coefficients after the step; coefficients that became zero leave."""
-    support, coef = state.support, (1.0 + gamma * way.factor) * state.coef
-    for j, c in way.moves:
+def apply_step(
+    state: State, move: SparseUpdate, drop_column: int = ORIGIN, full: bool = False
+) -> tuple[Indices, Floats]:
+    """Support and coefficients after a move; coefficients that became zero leave.
+
+    A `full` step empties `drop_column`, and one that rounds beyond zero too.
+    """
+    support, coef = state.support, move.factor * state.coef
+    for j, amount in zip(move.columns.tolist(), move.amounts.tolist()):
         (place,) = (support == j).nonzero()
         if len(place):
-            coef[place[0]] += gamma * c
+            coef[place[0]] += amount
         else:
-            support, coef = np.append(support, j), np.append(coef, gamma * c)
-    if way.drop_column != ORIGIN:
-        i = np.flatnonzero(support == way.drop_column)[0]
-        if gamma == way.max_step or np.sign(coef[i]) * np.sign(state.coef[i]) < 0:
+            support, coef = np.append(support, j), np.append(coef, amount)
+    if drop_column != ORIGIN:
+        i = np.flatnonzero(support == drop_column)[0]
+        if full or np.sign(coef[i]) * np.sign(state.coef[i]) < 0:
             coef[i] = 0.0
     if np.count_nonzero(coef) < len(coef):
         support, coef = support[coef != 0], coef[coef != 0]
