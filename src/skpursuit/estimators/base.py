@@ -33,8 +33,8 @@ from skpursuit.guarantees.audit import ModelPath
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.parameters import RandomSource, check_unmasked
+from skpursuit.problem.problem import check_targets_range, checked_weights
 from skpursuit.problem.state import Record, Status
-from skpursuit.problem.targets import check_targets_range, checked_weights
 from skpursuit.progress import monitoring
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver

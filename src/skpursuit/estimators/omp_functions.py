@@ -39,8 +39,8 @@ from skpursuit.numerics.sums import fixed_order_dot, safe_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES, SINGLE_ENTRIES
 from skpursuit.parameters import as_array, short_repr
 from skpursuit.problem import default_sparsity as sparsity
+from skpursuit.problem.problem import check_targets_range
 from skpursuit.problem.state import Status
-from skpursuit.problem.targets import check_targets_range
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 from skpursuit.solvers.matching_pursuit import OMP

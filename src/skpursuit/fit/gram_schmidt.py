@@ -4,13 +4,11 @@ A new column is split into its coefficients on the orthonormal rows of Q and a r
 next row. One pass over Q loses digits where little remains of the column; the pass is then repeated on the
 remainder, and twice is nearly always enough. A column of which only rounding remains depends on the others.
 
-Q is as large as the columns it was made of, so a checkpoint leaves the factor out. The columns of the support
-are split again when a run goes on: the same operations on the same numbers in the same order, and so the same
-bits. Products of all rows of Q in use have other bits than those of a part of them, so Q grows as it did.
+A checkpoint leaves the factor out: the columns of the support are split again, one at a time as before, by
+the same operations on the same numbers, and so to the same bits.
 
 A ridge changes the coefficients, and not which columns depend on others. With X_S = Q^T R it is least squares
-on R with the roots of the penalties below it: 2k numbers a column, however large n is. These are factorised
-in the same way, one column at a time (`RidgeFactor`).
+on R with the roots of the penalties below it, which are factorised in the same way (`RidgeFactor`).
 """
 
 from __future__ import annotations

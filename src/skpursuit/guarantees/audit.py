@@ -20,9 +20,8 @@ from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.parameters import check_flag, check_indices, check_nonnegative
 from skpursuit.problem.losses import Loss, as_loss
-from skpursuit.problem.problem import Problem, make_problem
+from skpursuit.problem.problem import Problem, check_targets_range, checked_targets, make_problem
 from skpursuit.problem.state import Audit, Record
-from skpursuit.problem.targets import check_targets_range, checked_targets
 from skpursuit.selectors.query import Query
 from skpursuit.selectors.top_k import resolve_top_k
 

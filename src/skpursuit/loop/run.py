@@ -27,9 +27,8 @@ from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import CHECKED_TOGETHER, MAX_GUESSES
 from skpursuit.parameters import RandomSource, check_flag, check_nonnegative, seed_of, short_repr
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.problem import Problem, make_problem
+from skpursuit.problem.problem import Problem, check_targets_range, checked_targets, make_problem
 from skpursuit.problem.state import Record, Result, State, Status
-from skpursuit.problem.targets import check_targets_range, checked_targets
 from skpursuit.progress import current_monitor, monitoring
 from skpursuit.selectors import BoundSelector, Selection, Selector, as_selector
 from skpursuit.selectors.base import SelectionOracle
@@ -328,15 +327,11 @@ class Run:
 
 def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
     """Sum up one iteration."""
-    selected, entries, nbytes, strength = [], 0, 0, 0
-    for answer in answers:
-        selected += answer.columns.tolist()
-        entries, nbytes = entries + answer.entries_read, nbytes + answer.bytes_read
-        strength = max(strength, CERTIFICATE_ORDER.index(answer.certificate))
-    gap = state.memory.get("gap")
-    read = entries, nbytes, CERTIFICATE_ORDER[strength]
-    left = None if gap is None else float(gap)
-    return Record(iteration, state.objective, tuple(selected), *read, seconds, left)
+    selected = tuple(j for answer in answers for j in answer.columns.tolist())
+    read = sum(answer.entries_read for answer in answers), sum(answer.bytes_read for answer in answers)
+    weakest = max((answer.certificate for answer in answers), key=CERTIFICATE_ORDER.index, default="none")
+    gap = None if "gap" not in state.memory else float(state.memory["gap"])
+    return Record(iteration, state.objective, selected, *read, weakest, seconds, gap)
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:

@@ -97,11 +97,11 @@ class State:
         return self.factor
 
 
-def empty_state(problem: Problem, factor: QRFactor | None = None, **memory: np.ndarray) -> State:
+def empty_state(problem: Problem, factor: QRFactor | None = None) -> State:
     """The zero model."""
     z = np.zeros((problem.design.shape[0], *problem.target_shape))
     coef = np.empty((0, *problem.target_shape))
-    return State(NO_COLUMNS, coef, z, problem.value(z), memory=memory, factor=factor)
+    return State(NO_COLUMNS, coef, z, problem.value(z), factor=factor)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
 """Speculate, then verify: the next atoms of a pursuit are guessed together and proven together.
 
-A pursuit with squared loss that asks for one column at a time would read the codes of X once a step, although
-nearly all of its next atoms are among the hundred columns that score best now. So a round guesses them first.
-It runs orthogonal matching pursuit on those hundred columns, decoded, as long as its winners stay clearly
-above all other columns; gathers the atoms from X in one sweep; and pursues once more among them exactly. That
-gives the residual before every step. One pass over the codes multiplies all these residuals, and the bounds
-of the products tell for every step which columns could have won instead of the guess. Those few are computed.
-The path is proven up to the first step where one of them wins. That step has its answer too, and the next
-round begins behind it.
+Nearly all of the next atoms of a least-squares pursuit are among the hundred columns that score best now. A
+round runs orthogonal matching pursuit on these, decoded, as long as its winners stay clearly above all other
+columns; gathers the atoms from X in one sweep; and pursues once more among them exactly. That gives the
+residual before every step. One pass over the codes multiplies all these residuals, and the bounds of the
+products tell for every step which columns could have won instead of the guess. Those few are computed. The
+path is proven up to the first step where one of them wins, whose answer is known too.
 
 The solver knows nothing of this. It asks step by step, and is answered from the path as long as its residual
 is that of the path. The two are computed in different ways and differ by rounding. So every proof holds for

@@ -228,9 +228,9 @@ class StoIHT(Solver):
 
 def zero_state(problem: Problem) -> State:
     """The zero model, which is the best one so far."""
-    state = empty_state(problem, seen=np.empty(0, dtype=np.int64))
-    start = {"start": np.array(state.objective)}
-    return replace(state, memory={**state.memory, **best_iterate_memory(problem, state), **start})
+    state = empty_state(problem)
+    memory = {"seen": np.empty(0, dtype=np.int64), "start": np.array(state.objective)}
+    return replace(state, memory=memory | best_iterate_memory(problem, state))
 
 
 def best_iterate_memory(problem: Problem, state: State) -> dict[str, np.ndarray]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.problem.targets import finite_targets
+from skpursuit.parameters import as_array
 
 REQUIRED_METHODS = ("value", "residual", "curvature")
 
@@ -99,3 +100,16 @@ class UserLoss(Loss):
 
     def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         return self.value(y, z), self.residual(y, z), self.curvature(y, z)
+
+
+def finite_targets(y: ArrayLike) -> Floats:
+    """Return y as float32 (if it is) or float64, refusing what is not a finite number."""
+    checked = as_array("y", y)
+    if checked.dtype not in (np.float32, np.float64):
+        try:
+            checked = checked.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must be numeric, got dtype {checked.dtype}") from error
+    if not np.isfinite(checked).all():
+        raise ValueError("y contains NaN or infinity")
+    return checked

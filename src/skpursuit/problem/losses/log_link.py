@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_number
-from skpursuit.problem.losses.base import Loss
-from skpursuit.problem.targets import finite_targets
+from skpursuit.problem.losses.base import Loss, finite_targets
 
 
 class LogLink(Loss):

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.numerics.arrays import Floats
-from skpursuit.problem.losses.base import Loss
+from skpursuit.problem.losses.base import Loss, finite_targets
 from skpursuit.problem.losses.multinomial import Multinomial
-from skpursuit.problem.targets import finite_targets
 
 
 @dataclass(frozen=True)
