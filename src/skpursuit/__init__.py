@@ -40,7 +40,7 @@ _HOME = {
     "Greedy": "selectors.row_sampling",
     "Uniform": "selectors.row_sampling",
     "Importance": "selectors.row_sampling",
-    "SuccessiveReject": "selectors.successive_reject",
+    "SuccessiveReject": "selectors.successive_halving",
     "SuccessiveHalving": "selectors.successive_halving",
     "LUCB": "selectors.lucb",
     "Stability": "selectors.row_sampling",

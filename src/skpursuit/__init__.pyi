@@ -56,7 +56,7 @@ from skpursuit.selectors.row_sampling import Importance as Importance
 from skpursuit.selectors.row_sampling import Stability as Stability
 from skpursuit.selectors.row_sampling import Uniform as Uniform
 from skpursuit.selectors.successive_halving import SuccessiveHalving as SuccessiveHalving
-from skpursuit.selectors.successive_reject import SuccessiveReject as SuccessiveReject
+from skpursuit.selectors.successive_halving import SuccessiveReject as SuccessiveReject
 from skpursuit.solvers import Solver as Solver
 from skpursuit.solvers.cosamp import CoSaMP as CoSaMP
 from skpursuit.solvers.cosamp import GraSP as GraSP

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from skpursuit import OMP, PursuitRegressor, certify, minimize
 from skpursuit.fit.newton import fit_outputs
 from skpursuit.problem.losses import Logistic
-from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.problem import SampleLosses
 
 
 def columns(rng, kind, n, d):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skpursuit import SuccessiveReject
-from skpursuit.selectors.successive_reject import phases
+from skpursuit.selectors.successive_halving import phases
 
 from ..support.asking import Question, Signed, ask
 

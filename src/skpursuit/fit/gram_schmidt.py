@@ -217,10 +217,9 @@ def dependent_columns(problem: Problem, state: State) -> Indices:
     gone = np.concatenate([state.support, state.dropped])
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite does not depend
         cols = np.setdiff1d(dependence_candidates(problem, factor, root), gone, assume_unique=True)
-        step = max(1, DEPENDENCE_ENTRIES // design.shape[0])
-        parts = [cols[start : start + step] for start in range(0, len(cols), step)]
-        found = []
-        for part in parts:
+        step, found = max(1, DEPENDENCE_ENTRIES // design.shape[0]), []
+        for start in range(0, len(cols), step):
+            part = cols[start : start + step]
             lines, floor = design.columns(part, cache=False) * root, design.noise_floor(part) * root.max()
             found.append(part[are_dependent(factor.Q, lines, floor, factor.noise_share)])
     return np.concatenate(found) if found else cols

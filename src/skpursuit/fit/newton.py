@@ -24,8 +24,7 @@ from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.float_range import EPS, TINY_POSITIVE
 from skpursuit.numerics.sums import BLOCK_ROWS
 from skpursuit.numerics.tuning import CURVATURES_HELD, GRAM_ENTRIES
-from skpursuit.problem.problem import Problem
-from skpursuit.problem.sample_losses import Derivatives, SampleLosses
+from skpursuit.problem.problem import Derivatives, Problem, SampleLosses
 
 FULL_PRECISION, MAX_STEPS = 1e-15, 300  # relative decrease of the objective that is not worth a step; steps
 Columns = Floats | Compressed  # as rows
@@ -109,11 +108,7 @@ def fit_outputs(
     max_iter: int,
     by_products: bool = False,
 ) -> tuple[Floats, Floats, float]:
-    """As `descend` for one or several outputs, z being optional.
-
-    Outputs that do not depend on each other are fitted one by one, each to its own end: there is one of
-    `samples` for each. `by_products` asks for conjugate gradients.
-    """
+    """As `descend` for several outputs: those not coupled have samples each, and are fitted one by one."""
     coupled = samples[0].loss.couples_targets
     if coupled:
         # Less their mean over the classes, where nothing else determines it.

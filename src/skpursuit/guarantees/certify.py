@@ -33,8 +33,7 @@ from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import EPS
 from skpursuit.parameters import check_count, check_nonnegative
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.problem import Problem
-from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.problem import Problem, SampleLosses
 
 MAX_COLUMNS = 5000  # of X: d x d numbers are held
 FIRST_STEPS, STEPS = 150, 40  # of the relaxation, for the whole tree and for a case

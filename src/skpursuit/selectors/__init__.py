@@ -28,7 +28,7 @@ SELECTORS: dict[str, tuple[str, str, dict[str, object]]] = {
     "greedy": ("row_sampling", "Greedy", {}),
     "uniform": ("row_sampling", "Uniform", {}),
     "importance": ("row_sampling", "Importance", {}),
-    "reject": ("successive_reject", "SuccessiveReject", {}),
+    "reject": ("successive_halving", "SuccessiveReject", {}),
     "halving": ("successive_halving", "SuccessiveHalving", {}),
     "halving-random": ("successive_halving", "SuccessiveHalving", {"order": "random"}),
     "lucb": ("lucb", "LUCB", {}),

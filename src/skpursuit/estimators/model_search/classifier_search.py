@@ -38,7 +38,7 @@ from skpursuit.estimators.model_search.search import (
 from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import NO_COLUMNS, Compressed, Floats, Indices
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.sample_losses import SampleLosses
+from skpursuit.problem.problem import SampleLosses
 from skpursuit.progress import current_monitor
 
 CLASS_RIDGES, SMALLER, LARGER = 0.1, (0.01, 1e-3, 1e-4), (1.0,)
