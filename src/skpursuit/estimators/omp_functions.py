@@ -421,6 +421,7 @@ class ColumnPursuit(SmallPursuit):
         super().__init__(d, k, noise_floor)
         self.columns, self.residual, self.squared_residual = columns, y, float(y @ y)
         self.sizes = np.sqrt(np.einsum("ij,ij->i", columns, columns))
+        self.tiny = dependence_threshold(n, self.sizes, self.noise_floor)
         self.widest = float(self.sizes.max())
         self.noise = 4 * (n + 2) * EPS * self.widest * sqrt(self.squared_residual)
         self.unit, self.single = power_of(self.widest), None
@@ -459,9 +460,8 @@ class ColumnPursuit(SmallPursuit):
         size, floor = len(self.support), float(self.noise_floor[j])
         if size == len(self.Q):
             return False
-        x, length = np.ascontiguousarray(self.columns[j]), float(self.sizes[j])
-        tiny = dependence_threshold(len(x), length, floor)
-        direction, row = orthogonalise(self.Q[:size], x, length, tiny, self.shares[:size])
+        x, size_of_x, tiny = np.ascontiguousarray(self.columns[j]), float(self.sizes[j]), float(self.tiny[j])
+        direction, row = orthogonalise(self.Q[:size], x, size_of_x, tiny, self.shares[:size])
         if direction is None:
             return False
         step = float(direction @ self.residual)

@@ -176,14 +176,16 @@ def orthogonalise(
     remainder, and the coefficients with the norm of the remainder behind them.
     """
     h: Floats = np.zeros(len(noise) + 1)
-    left, noisy = size, noise.any()
+    left, least, noisy = size, tiny, noise.any()
     for _ in range(MOST_PASSES):
         part = row_products(Q, v)
         v = v - part @ Q
         h[:-1] += part
         before, left = left, sqrt(v @ v)
-        unsure = noise * h[:-1] if noisy else h[:0]
-        if left <= max(tiny, sqrt(unsure @ unsure)):
+        if noisy:
+            unsure = noise * h[:-1]
+            least = max(tiny, sqrt(unsure @ unsure))
+        if left <= least:
             return None, h
         if left > 0.5 * before:
             break
