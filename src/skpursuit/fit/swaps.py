@@ -19,7 +19,7 @@ is fitted, and taken only if the objective is lower. So exchanges end.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -188,7 +188,7 @@ def gains(H: Floats, a: Floats, w: Floats, g: Floats, left: Floats, floor: Float
     room = H * share
     room += left[..., None, :]
     np.maximum(room, floor[..., None, :], out=room)
-    total: Any = 0.0
+    total: Floats = np.zeros(())
     for t in reversed(range(w.shape[-1])):
         part = np.multiply(share, w[..., t, None], out=None if t else share)
         part += g[..., None, :, t]
