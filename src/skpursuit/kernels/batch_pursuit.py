@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, TILE, VECTORS
+from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, SLOTS, TILE
 from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise
 
 DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
@@ -210,7 +210,7 @@ def _look_ahead(c, work, j, size, slot):
     for row in range(AHEAD):
         if row > 0:
             base = (picks[row] // LANES) * TILE + picks[row] % LANES
-            for u in range(VECTORS):
+            for u in range(TILE // LANES):
                 at = base + u * LANES
                 picks[row] = at if u == 0 or abs(c[at]) > abs(c[picks[row]]) else picks[row]
         work.owner[slot + row], work.since[slot + row] = picks[row], size
@@ -260,7 +260,7 @@ def _bind(mode):
     def code_block(block, dictionary, limits, work, codes, ordered):
         """Code every signal of a block; those that float32 cannot follow stay PENDING."""
         width, stride, room = block.start.shape[1], dictionary.gram.shape[1], work.half.shape[0]
-        zero, slots, tiles = np.float32(0), np.int64(work.owner.shape[0]), width // TILE
+        zero, tiles = np.float32(0), width // TILE
         den, peaks, rounds = work.den, work.peaks, work.rounds
         for s in range(block.signals.shape[0]):
             c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
@@ -331,16 +331,16 @@ def _bind(mode):
                         bias += more
                 slack, found = np.float32(sigma * step), -1
                 if room >= LONG:
-                    for q in range(slots):
+                    for q in range(SLOTS):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         _look_ahead(c, work, j, size, slot)
-                        sizes = (stride, room, size, slot, slots, tiles)
+                        sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
                         orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
-                        found, slot = slot, (slot + AHEAD) % slots
+                        found, slot = slot, (slot + AHEAD) % SLOTS
                 source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
-                    source, begin, apart, first = work.ahead, found * TILE, slots * TILE, work.since[found]
+                    source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
                 sizes = (begin, apart, first, size, room, place, tiles)
                 advance((source, work.rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
