@@ -102,7 +102,9 @@ def test_two_hundred_problems(tmp_path, part):
         check(tmp_path, seed)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=() if seed == 24 else pytest.mark.slow) for seed in range(2, 40))]
+)
 def test_cuts_change_no_bit(tmp_path, seed):
     """All ways to cut one array."""
     X, y, loss, solver = drawn(seed)

@@ -330,14 +330,28 @@ class TileStore:
         return out, first
 
     def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-        """Sums of columns, less their centres, times coefficients; made where the tiles are."""
+        """Sums of columns, less their centres, times coefficients, in the order of `cols`.
+
+        Made where the tiles are, if one holds all of these columns in its rows; else the pieces are brought
+        here, because sums of sums would have other bits.
+        """
+        out, waiting = np.zeros((self.shape[0], *coef.shape[1:])), dict[int, list[tuple[Indices, Floats]]]()
+        ranges = len(np.unique(np.searchsorted(self.col_edges, cols, side="right")))
 
         def args(at: TilePosition, places: Indices) -> Values:
             return None if centre is None else centre[places], coef[places]
 
-        out = np.zeros((self.shape[0], *coef.shape[1:]))
-        for place, _, part in self.map_column_tiles(combine_tile_columns, cols, args):
-            out[place.rows] += part
+        if ranges <= 1:
+            for place, _, part in self.map_column_tiles(combine_tile_columns, cols, args):
+                out[place.rows] = part
+            return out
+        for place, places, part in self.map_column_tiles("take", cols):
+            parts = waiting.setdefault(place.i, [])
+            parts.append((places, part))
+            if len(parts) == ranges:
+                lines = np.concatenate([lines for _, lines in waiting.pop(place.i)])
+                lines = lines[np.argsort(np.concatenate([places for places, _ in parts]))]
+                out[place.rows] = combine_lines(lines, centre, coef)
         return out
 
     def gather_ahead_width(self) -> int:
@@ -544,6 +558,10 @@ def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Fl
 
 
 def combine_tile_columns(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-    """Sum over columns of a tile, less their centres, times coefficients of shape (k,) or (k, m)."""
-    lines = tile.take(cols)
+    """`combine_lines` of columns of a tile."""
+    return combine_lines(tile.take(cols), centre, coef)
+
+
+def combine_lines(lines: Floats, centre: Floats | None, coef: Floats) -> Floats:
+    """Sum over columns, less their centres, times coefficients of shape (k,) or (k, m)."""
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)
