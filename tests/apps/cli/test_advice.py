@@ -120,6 +120,7 @@ CASES = {
         ({}, [*PRICE, "--drop=qqqqq"]),
         ({}, ["--id", "qqqqq", "--id", "size"]),
     ],
+    "no order": [({}, [*PRICE, "--column", "mark=ordinal"])],
     "target with texts": [({"stray": True}, PRICE)],
     "missing value": [({"hole": True}, [*PRICE, "--no-impute"])],
     "stray value": [({"odd": True}, [*PRICE, "--no-impute"])],

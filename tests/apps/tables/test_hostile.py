@@ -300,7 +300,7 @@ def test_notes_below_a_table_are_left_out_and_told(tmp_path, note):
 
 @pytest.mark.parametrize("gap", ["", "-"])
 @pytest.mark.parametrize("units", [",°C,mm,,h", "day,°C,mm,,h"])
-def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units, gap):
+def test_a_line_of_units_below_the_header_is_no_row_and_told(tmp_path, units, gap):
     told = []
     rows = [f"{day},{i % 11 - 3}.5,{i % 4},{'NESW'[i % 4]},{i % 9}.2" for i, day in enumerate(DAYS)]
     rows[3] = f"{DAYS[3]},{gap},2,N,3.2"
@@ -309,7 +309,7 @@ def test_a_line_of_units_below_the_header_is_left_out_and_told(tmp_path, units, 
     table = read_table(path, EncodingOptions("sun"), ReadOptions(notify=told.append))
     assert (table.X.shape[0], len(told)) == (len(DAYS), 1)
     kinds = [row["taken for"] for row in table.described()]
-    assert kinds == ["date", "number", "number", "category, 4 levels"]
+    assert kinds == ["date", "number, °C", "number, mm", "category, 4 levels"]
     path.write_text("\n".join(["day,temp,rain,wind,sun", ",NA,?,,-", *rows, ""]), encoding="utf-8")
     assert read_table(path, EncodingOptions("sun")).dropped == 1
 

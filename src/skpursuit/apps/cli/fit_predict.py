@@ -30,14 +30,18 @@ if TYPE_CHECKING:
 
 Options: TypeAlias = dict[str, Any]  # of a command, by the names of its parameters
 TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "svmlight")
-DECLARABLE_KINDS = ("number", "category", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop")
+DECLARABLE_KINDS = (
+    "number", "category", "fold", "ordinal", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop",
+)  # fmt: skip
 MAX_ROWS_PRINTED = 30  # features, and columns, of a table on the terminal
 FILE = click.Path(path_type=Path)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 SELECTION = click.Choice(("one_se", "best"))
 TASKS = ("auto", "regression", "classification")
-KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated."
+KINDS_HELP = (
+    f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated. ordinal:a,b,c says the order."
+)
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READ_OPTIONS = {
     "format": click.option(
@@ -84,7 +88,7 @@ def parse_column_kinds(
     found = {}
     for value in values:
         name, equal, kind = value.rpartition("=")
-        if not equal or kind not in DECLARABLE_KINDS:
+        if not equal or kind.partition(":" if kind.startswith("ordinal") else "=")[0] not in DECLARABLE_KINDS:
             every = ", ".join(DECLARABLE_KINDS)
             raise click.BadParameter(f"{value!r} is not NAME=KIND with a KIND of {every}.")
         found[name] = kind

@@ -16,7 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .columns import Matrix, RawColumn
-from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, value_of, values_of
+from .errors import quote
+from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, folded, value_of, values_of
 
 MISSING_LEVEL = "(missing)"
 OTHER_LEVEL = "(other)"
@@ -144,6 +145,24 @@ class Number(MeasuredKind, frozen=True, tag="number"):
         return ", ".join(filter(None, ("number", unit, comma, means)))
 
 
+class Ordinal(MeasuredKind, frozen=True, tag="ordinal"):
+    """Words with an order, as their place in it: 1, 2, ..."""
+
+    levels: tuple[
+        tuple[str, ...], ...
+    ] = ()  # from the least to the most; several spellings may share a place
+
+    def read(self, column: RawColumn) -> tuple[np.ndarray, np.ndarray]:
+        codes, labels = column.factorized
+        place = {folded(word): float(i) for i, words in enumerate(self.levels, 1) for word in words}
+        values = np.array([*(place.get(folded(label), np.nan) for label in labels), np.nan])[codes]
+        return values, np.isnan(values) & (codes >= 0)
+
+    def describe(self) -> str:
+        low, high = quote(self.levels[0][0]), quote(self.levels[-1][0])
+        return f"ordered, {len(self.levels)} levels from {low} to {high}"
+
+
 class Date(MeasuredKind, frozen=True, tag="date"):
     """Days and times, as a few numbers: days since the first one, the month, the weekday, the hour."""
 
@@ -178,6 +197,7 @@ class Category(ColumnKind, frozen=True, tag="category"):
     #: those with a feature; may hold `MISSING_LEVEL` and `OTHER_LEVEL`, which rare ones are counted to
     shown: tuple[str, ...] = ()
     fill: str | None = ""  # the level of missing cells; "" is none of them, None refuses them
+    fold: bool = False  # whether case and blanks do not count
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -200,19 +220,23 @@ class Category(ColumnKind, frozen=True, tag="category"):
         Formats differ in how they write a number or a truth value (1 and 1.0, true and 1): where all levels
         spell values, and no two of them the same, a label that is not among them goes by its value.
         """
+        if self.fold:
+            own = {folded(level): level for level in self.levels}
+            return [own.get(folded(label)) for label in labels]
         known, values = set(self.levels), values_of(self.levels)
         by_value: dict[object, str] = {} if values is None else dict(zip(values, self.levels))
         return [label if label in known else by_value.get(value_of(label)) for label in labels]
 
     def describe(self) -> str:
         rare = f", rare ones together as {OTHER_LEVEL}" if OTHER_LEVEL in self.shown else ""
-        return f"category, {len(self.levels)} levels{rare}"
+        return f"category, {len(self.levels)} levels{rare}{', in any case' if self.fold else ''}"
 
 
 class YesNo(ColumnKind, frozen=True, tag="yes/no"):
     """Yes and no in any language, a category of two levels; one feature, that of yes."""
 
     yes: str = "yes"
+    no: str = "no"
     own_level: bool = False  # of missing cells
     fill: str | None = ""
 
@@ -238,4 +262,4 @@ class DroppedColumn(ColumnKind, frozen=True, tag="left out"):
         return f"left out: {self.reason}"
 
 
-AnyKind: TypeAlias = Number | Date | YesNo | Category | DroppedColumn
+AnyKind: TypeAlias = Number | Ordinal | Date | YesNo | Category | DroppedColumn

@@ -63,10 +63,11 @@ class RawColumn:
     Everything that is found out about it is kept, because several guesses look at the same column.
     """
 
-    def __init__(self, values: pyarrow.Array | pyarrow.ChunkedArray):
+    def __init__(self, values: pyarrow.Array | pyarrow.ChunkedArray, unit: str = ""):
         self.values = values.combine_chunks() if isinstance(values, pyarrow.ChunkedArray) else values
         self.type = self.values.type
         self.is_text = bool(pyarrow.types.is_string(self.type))
+        self.unit = unit  # that the file names once, for the whole column
 
     @classmethod
     def of(cls, values: np.ndarray) -> RawColumn:
@@ -114,6 +115,15 @@ class RawColumn:
         found = self.texts.dictionary_encode()
         codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes, found.dictionary.to_pylist()
+
+    def folded(self) -> RawColumn:
+        """Return the column with labels that differ in case or blanks spelled as most of them are."""
+        codes, labels = self.factorized
+        best: dict[str, str] = {}
+        for i in np.argsort(-self.counts, kind="stable").tolist():
+            best.setdefault(parsing.folded(labels[i]), labels[i])
+        spelled = [*(best[parsing.folded(label)] for label in labels), None]
+        return RawColumn(pyarrow.array([spelled[code] for code in codes.tolist()], pyarrow.string()))
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -211,9 +221,15 @@ class RawTable:
             raise TableProblem("sparse gaps")
 
     @classmethod
-    def of(cls, path: str | Path, names: Iterable[object], arrays: Iterable[pyarrow.Array]) -> RawTable:
+    def of(
+        cls,
+        path: str | Path,
+        names: Iterable[object],
+        arrays: Iterable[pyarrow.Array],
+        units: Iterable[str] = itertools.repeat(""),
+    ) -> RawTable:
         """Return columns of pyarrow arrays, their names made different."""
-        return cls(str(path), dict(zip(unique_names(names), map(RawColumn, arrays))))
+        return cls(str(path), dict(zip(unique_names(names), map(RawColumn, arrays, units))))
 
     @property
     def n_rows(self) -> int:

@@ -39,6 +39,7 @@ CSV_BLOCK_BYTES = 2**22  # bytes that pyarrow reads at a time: a row must fit in
 MAX_BLOCK_BYTES = 2**26  # up to so much
 SENTINEL = "\x1eend\x1e"  # of the row after the last; \x1e separates records in formats that nobody uses
 NOTE = re.compile(r"[*#(]|.*?[^\W\d_]{2,}[\W\d_].*?[^\W\d_]{2,}")  # marked as one, or a sentence
+UNIT_RULE = re.compile("[-=:+]+")  # a line below the header
 PREAMBLE = 10  # lines above the header, at most
 HEADED = 21  # lines, the header first, that tell whether it goes on in the next one
 BLANK_FIRST_CELL = re.compile(rb"\n[,;\t|]")  # so a row may hold nothing else
@@ -54,6 +55,7 @@ class Layout:
     file: TextFile  # its last row is the sentinel
     delimiter: str
     names: tuple[str, ...]
+    units: tuple[str, ...]  # of the columns, where a line names them
     rows: tuple[list[str], ...]  # the first of them
     start: int  # bytes before the first row of data
     skipped: int  # records before it that are not blank
@@ -65,7 +67,9 @@ def read_delimited(path: Path, options: ReadOptions, delimiter: str | None = Non
     layout = find_layout(read_text(path, options), options, delimiter)
     table = _parsed(layout, options)
     _check_breaks(layout, options, table.num_rows)
-    return RawTable.of(path, *_rows(layout, options, table))
+    names, columns = _rows(layout, options, table)
+    units = dict(zip(layout.names, layout.units))
+    return RawTable.of(path, names, columns, (units.get(name, "") for name in names))
 
 
 def _check_breaks(layout: Layout, options: ReadOptions, rows: int) -> None:
@@ -140,7 +144,7 @@ def find_layout(file: TextFile, options: ReadOptions, delimiter: str | None = No
     if not records:
         raise TableProblem("empty file")
     rows = tuple(record for record, _ in records)
-    names, skipped = split_header(rows, options)
+    names, skipped, units = split_header(rows, options)
     if file.mixed and options.text_encoding is None:
         cells = dict(zip(names, _records([file.mixed], delimiter)[0][0]))
         name, cell = next(((n, c) for n, c in cells.items() if MIXED.search(c)), ("", file.mixed))
@@ -150,7 +154,7 @@ def find_layout(file: TextFile, options: ReadOptions, delimiter: str | None = No
     tail = file.content[-TAIL:].decode(errors="ignore")
     file.content.extend(f"\n{delimiter.join([SENTINEL] * len(names))}\n".encode())
     start = begin + len(above.encode())
-    return Layout(file, delimiter, tuple(unique_names(names)), rows[skipped:], start, skipped, tail)
+    return Layout(file, delimiter, tuple(unique_names(names)), units, rows[skipped:], start, skipped, tail)
 
 
 def _first_lines(file: TextFile) -> list[str]:
@@ -162,24 +166,25 @@ def _first_lines(file: TextFile) -> list[str]:
     return list(file.lines(end))
 
 
-def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int]:
-    """Return the names of columns, and how many of the first rows hold no data."""
+def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int, tuple[str, ...]]:
+    """Return the names of columns, how many of the first rows hold no data, and units if a row names them."""
     if not options.header:
-        return [f"c{j + 1}" for j in range(len(rows[0]))], 0
+        return [f"c{j + 1}" for j in range(len(rows[0]))], 0, ()
     header, above = _find_header(rows)
     for top in (above - 1, above):
         if top >= 0 and (both := _two_lines(rows[top : top + HEADED])):
             options.notify(f"the header has two lines, read as {quote_list(both, 4)}")
-            return both, top + 2
+            return both, top + 2, ()
     if _is_data(header):
         raise TableProblem("no header", width=len(header))
     if above:
         title = " ".join(filter(None, rows[0]))
         options.notify(f"what stands above the header is left out: {quote(title)}")
     if _are_units(rows[above + 1 : above + HEADED]):
-        options.notify(f"the line below the header is left out: {quote(' '.join(rows[above + 1]))}")
-        return header, above + 2
-    return header, above + 1
+        units = tuple(cell.strip() for cell in rows[above + 1])
+        options.notify(f"the line below the header holds units: {quote(' '.join(filter(None, units)))}")
+        return header, above + 2, tuple("" if UNIT_RULE.fullmatch(unit) else unit for unit in units)
+    return header, above + 1, ()
 
 
 def _two_lines(rows: Sequence[list[str]]) -> list[str]:
@@ -210,7 +215,7 @@ def _two_lines(rows: Sequence[list[str]]) -> list[str]:
 def _are_units(rows: Sequence[list[str]]) -> bool:
     """Whether the first of some rows has words where all others have digits, and nothing else, or dashes."""
     units = {j: cell.strip().lower() for j, cell in enumerate(rows[0]) if cell.strip()} if rows[3:] else {}
-    if units and all(re.fullmatch("[-=:+]{2,}", cell) for cell in units.values()):
+    if units and all(map(UNIT_RULE.fullmatch, units.values())):
         return True
     words = [cell for cell in units.values() if cell not in MISSING and not re.search(r"\d", cell)]
     if len(words) < 2 or len(words) < len(units):

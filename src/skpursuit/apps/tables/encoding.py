@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from .column_kinds import AnyKind, CellCounts, Date, Number, YesNo
+from .column_kinds import AnyKind, CellCounts, Date, Number, Ordinal, YesNo
 from .columns import Matrix, RawColumn, RawTable
 from .errors import TableProblem, attach_path, quote, quote_list, raise_problems
 from .infer_kinds import EncodingOptions, infer_kinds
@@ -200,13 +200,13 @@ def extract_target(
     column = columns.column(name)
     if isinstance(kind, Date):
         raise TableProblem("target of dates", name=name)
-    if isinstance(kind, Number):
+    if isinstance(kind, Number | Ordinal):
         values, met = kind.values(column)
         if met.strays and not forced and column.is_text:
             raise TableProblem("target with texts", name=name, row=met.row, cell=met.cell, count=met.strays)
         keep = np.isfinite(values)
     else:
-        codes, labels = column.factorized
+        codes, labels = (column.folded() if getattr(kind, "fold", False) else column).factorized
         if isinstance(kind, YesNo):
             labels = _one_spelling(column.counts, labels)
         values, keep = np.array([*labels, ""], dtype=np.str_)[codes], codes >= 0

@@ -23,10 +23,11 @@ from .column_kinds import (
     Date,
     DroppedColumn,
     Number,
+    Ordinal,
     YesNo,
 )
 from .columns import RawColumn
-from .errors import quote
+from .errors import TableProblem, quote
 from .parsing import (
     BOOLEAN_WORDS,
     BOOLEAN_WORDS_OR_DIGITS,
@@ -37,6 +38,7 @@ from .parsing import (
     calendar_part,
     date_shares,
     decimal_signs,
+    ordered_levels,
 )
 
 MIN_PARSED_SHARE = 0.95  # share of cells that must be of a kind; the others count as missing
@@ -51,15 +53,17 @@ MISSING_CODE_RATIO = 5  # as large as any other number
 MIN_UNIQUE_SHARE = 0.8  # share of different texts from which a column names its rows
 MIN_PROSE_LENGTH = 40  # characters on average, from which texts are prose
 MAX_DATE_TEXTS = 500  # different texts that are tried as dates, if one has fewer than
+LONG_NUMBER = 1e7  # from which whole numbers of as many digits, all different, are names
 MAX_DATE_LENGTH = 50  # characters
 MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
 MAX_DECIMAL_ROWS = 4000
 
 _IDENTIFIER = re.compile(
     r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
-    r"|isbn|ssn|mls)(?:[\W_]|$)|nr\.?$|nummer$|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
+    r"|isbn|ssn|mls|mrn)(?:[\W_]|$)|nr\.?$|nummer$|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
     re.I,
 )
+_NAMED_ID = re.compile(r"(?:^|[\W_])(?:id|uuid|guid|mrn|ssn|isbn|iban)$|[a-z]I[Dd]$", re.I)
 _CODE = re.compile(
     r"(?:^|[\W_])(?:zip|zipcode|zip_code|postal|postcode|plz|postleitzahl|cep|fips|area_code|sic|naics|icd)(?:[\W_]|$)",
     re.I,
@@ -147,7 +151,7 @@ class ColumnInference:
             return DroppedColumn(self.name, "empty")
         if not self.column.is_text:
             return self._typed()
-        return self._date() or self._yes_no() or self._number() or self._category()
+        return self._date() or self._yes_no() or self._number() or self._ordered() or self._category()
 
     def target(self) -> AnyKind:
         """What a target is: a number, yes or no, or classes; never left out."""
@@ -156,7 +160,7 @@ class ColumnInference:
             number = (self._number() if self.column.is_text else None) or Number(self.name)
             readable = isinstance(number, Number) and number.values(self.column)[1].matched
             found = number if readable else found
-        return replace(found, fill=None, flag=False) if isinstance(found, Number) else found
+        return replace(found, fill=None, flag=False) if isinstance(found, Number | Ordinal) else found
 
     def _said(self, said: str) -> AnyKind:
         if said == "number":
@@ -164,6 +168,10 @@ class ColumnInference:
             return self._measured(Number(self.name, decimal=self.decimal, unit=unit), forced=True)
         if said == "category":
             return self._category(forced=True)
+        if said == "fold":
+            return self._category(forced=True, fold=True)
+        if said.startswith("ordinal"):
+            return self._ordered(said.partition(":")[2]) or YesNo(self.name)
         if said == "yesno":
             return self._yes_no(forced=True) or YesNo(self.name)
         order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
@@ -174,7 +182,7 @@ class ColumnInference:
             return self._measured(Date(self.name), forced=True)
         if pyarrow.types.is_boolean(self.column.type):
             return self._yes_no(forced=True) or YesNo(self.name)
-        return self._measured(Number(self.name))
+        return self._measured(Number(self.name, unit=self.column.unit))
 
     # -- numbers
 
@@ -183,13 +191,13 @@ class ColumnInference:
         if self._is_code():
             return None
         if column.plain_numbers is not None and (self.decimal == "." or not (column.plain_numbers % 1).any()):
-            return self._measured(Number(self.name, decimal=self.decimal))
+            return self._measured(Number(self.name, decimal=self.decimal, unit=column.unit))
         other = "." if self.decimal == "," else ","  # only if nothing else can be read
         for decimal in (self.decimal, other):
             strays = {unit: column.numbers(decimal, unit)[1] for unit in ("", *column.units(decimal)[:2])}
             unit = min(strays, key=lambda unit: strays[unit].sum())
             if self._nearly(strays[unit]):
-                return self._measured(Number(self.name, decimal=decimal, unit=unit))
+                return self._measured(Number(self.name, decimal=decimal, unit=unit or column.unit))
         return None
 
     def _nearly(self, strays: np.ndarray) -> bool:
@@ -213,7 +221,7 @@ class ColumnInference:
         same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
 
-    def _measured(self, kind: Number | Date, forced: bool = False) -> AnyKind:
+    def _measured(self, kind: Number | Ordinal | Date, forced: bool = False) -> AnyKind:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
         values, found = kind.values(self.column)
         known = values[~np.isnan(values)]
@@ -247,12 +255,32 @@ class ColumnInference:
             if few and (cell := self.column.lost_digits):
                 return f"the same number in every row once digits beyond 2^53 are lost, such as {cell}"
             return f"the same value in every row, {known[0]:g}" if few else ""
-        if missing or len(known) <= 2 * MIN_LEVEL_ROWS or not np.all(known[:100] % 1 == 0):
+        if (
+            missing
+            or len(known) <= 2 * MIN_LEVEL_ROWS
+            or not np.all(known[:100] % 1 == 0)
+            or np.any(known % 1)
+        ):
             return ""
-        named = self.name != "column 1" and _IDENTIFIER.search(self.name) and np.all(known % 1 == 0)
-        counts_rows = self.name == "column 1" and np.all(np.diff(known) == 1)
-        if (named and len(np.unique(known)) == len(known)) or counts_rows:
+        different, steps = len(np.unique(known)), np.diff(known)
+        low, high = np.abs(known).min(), np.abs(known).max()
+        if self.name == "column 1":
+            named = bool(np.all(steps == 1))
+        else:  # a counter that began long before; long numbers of as many digits; years are neither
+            named = (
+                bool(_IDENTIFIER.search(self.name))
+                or (
+                    low > 1000
+                    and high < 1.5 * low
+                    and bool((steps > 0).all() or (steps < 0).all())
+                    and not 1500 < low < 2100
+                )
+                or (low >= LONG_NUMBER and len(str(int(low))) == len(str(int(high))))
+            )
+        if named and different == len(known):
             return "an identifier: another number in every row"
+        if _NAMED_ID.search(self.name) and different > max(MAX_LEVELS, 0.1 * len(known)):
+            return f"an identifier by its name: {different} different numbers in {len(known)} rows"
         return ""
 
     # -- dates
@@ -287,19 +315,34 @@ class ColumnInference:
         codes, labels = self.column.factorized
         words = BOOLEAN_WORDS_OR_DIGITS if forced else BOOLEAN_WORDS
         truths = [words.get(label.casefold()) for label in labels]
-        yes, no = [label for label, truth in zip(labels, truths) if truth], False in truths
+        yes, no = ([label for label, t in zip(labels, truths) if t is truth] for truth in (True, False))
         gaps = int((codes < 0).sum())
         if not yes or (None in truths and not forced):
             return None
         if not no and gaps < MANY_MISSING * len(codes):
             return DroppedColumn(self.name, f"the same value in every row, {quote(yes[0])}")
-        spelled = max(yes, key=lambda label: self.column.counts[labels.index(label)])
+        said = [
+            max(words, key=lambda label: self.column.counts[labels.index(label)])
+            for words in (yes, no)
+            if words
+        ]
         own = bool(gaps and no and self.options.impute)
-        return YesNo(self.name, spelled, own, "" if self.options.impute else None)
+        return YesNo(self.name, said[0], said[-1] if no else "no", own, "" if self.options.impute else None)
 
-    def _category(self, forced: bool = False) -> AnyKind:
-        codes, labels = self.column.factorized
-        counts = self.column.counts
+    def _ordered(self, said: str | None = None) -> AnyKind | None:
+        """Words of a scale that is known, or that a user says; as a target they are classes unless said."""
+        labels = self.column.factorized[1]
+        if said is None and (self.name == self.options.target or len(labels) > SMALL_CATEGORY):
+            return None
+        if levels := ordered_levels(labels, self.name, said):
+            return self._measured(Ordinal(self.name, levels=levels), forced=True)
+        if said is not None:
+            raise TableProblem("no order", name=self.name, levels=labels, order=",".join(sorted(labels)[:9]))
+        return None
+
+    def _category(self, forced: bool = False, fold: bool = False) -> AnyKind:
+        column = self.column.folded() if fold else self.column
+        (codes, labels), counts = column.factorized, column.counts
         gaps = len(codes) - int(counts.sum())
         if len(labels) == 1 and gaps < MANY_MISSING * len(codes):
             return DroppedColumn(self.name, f"the same value in every row, {quote(labels[0])}")
@@ -319,7 +362,7 @@ class ColumnInference:
             shown = levels[1:]
         own = [MISSING_LEVEL] if gaps and self.options.impute and len(labels) > 1 else []
         fill = None if not self.options.impute else MISSING_LEVEL if own else ""
-        return Category(self.name, tuple(levels), (*shown, *own), fill)
+        return Category(self.name, tuple(levels), (*shown, *own), fill, fold)
 
     def _names_rows(self, labels: list[str], known: int) -> str:
         """Why a column of texts says nothing about other rows; empty if it may."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from importlib.resources import files
@@ -27,12 +27,54 @@ TOTALS = frozenset(_WORDS["totals"])
 #: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
 BOOLEAN_WORDS = {**dict.fromkeys(_WORDS["yes"], True), **dict.fromkeys(_WORDS["no"], False)}
 BOOLEAN_WORDS_OR_DIGITS = {**BOOLEAN_WORDS, "1": True, "0": False}
+#: Scales of words, each word with its place, and the scale of grades, of columns that are called so.
+_SCALES = [
+    {word: place for place, words in enumerate(scale) for word in words.split("|")}
+    for scale in (*_WORDS["orders"], _WORDS["grades"])
+]
+_GRADED = re.compile(r"grade|rating|mark|note\b|zensur|klasse", re.I)
 _MONTHS = {name: month for month, names in enumerate(_WORDS["months"], start=1) for name in names}
 LIMITS = tuple(_WORDS["limits"])
 _CURRENCY, _LIMIT, _SCALE = (
     f"(?:{'|'.join(map(re.escape, sorted(_WORDS[name], key=len, reverse=True)))})"
     for name in ("currencies", "limits", "scales")
 )
+
+
+def folded(text: str) -> str:
+    """Return a text without what people write now so and now so: case and blanks."""
+    return " ".join(text.casefold().split())
+
+
+def spellings(labels: Iterable[str]) -> dict[str, list[str]]:
+    """Return labels by what they are but for case and blanks."""
+    found: dict[str, list[str]] = {}
+    for label in labels:
+        found.setdefault(folded(label), []).append(label)
+    return found
+
+
+def ordered_levels(labels: Sequence[str], name: str, said: str | None) -> tuple[tuple[str, ...], ...]:
+    """Return labels from the least to the most, together those of one place; empty where no order is known.
+
+    ``said`` is None where nobody has called the column ordered, else the order (a,b,c) or empty; then the
+    first number of each label may tell it, too.
+    """
+    groups = spellings(labels)
+    scales = _SCALES if _GRADED.search(name) else _SCALES[:-1]
+    if said:
+        scales = [{folded(word): place for place, word in enumerate(said.split(","))}]
+    place = next((scale for scale in scales if groups.keys() <= scale.keys()), None)
+    if place is None and said == "":
+        numbers = {text: re.search(r"\d+(?:\.\d+)?", text) for text in groups}
+        place = {t: 2 * float(n[0]) - t.startswith("<") for t, n in numbers.items() if n}  # type: ignore[misc]
+    if place is None or groups.keys() - place.keys() or len(groups) < 2 + (said is None):
+        return ()
+    places = sorted({place[text] for text in groups})
+    return tuple(
+        tuple(label for text, own in groups.items() if place[text] == one for label in own) for one in places
+    )
+
 
 # -- numbers ----------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import functools
 import io
+import itertools
 import re
 import zipfile
 from collections.abc import Iterator
@@ -153,12 +154,14 @@ def _plain(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray | None:
 def read_excel(path: Path, options: ReadOptions) -> RawTable:
     """Read one sheet of a workbook; a column of cells of one type keeps that type, any other is text."""
     rows = [row for row in _sheet(path, options) if any(cell != "" for cell in row)]
-    heads, above = split_header([list(map(str, row)) for row in rows[:HEAD]], options) if rows else ([], 0)
+    top = [list(map(str, row)) for row in rows[:HEAD]]
+    heads, above, units = split_header(top, options) if rows else ([], 0, ())
     data = rows[above:]
     if not data:
         raise TableProblem("empty sheet")
     totals = trailing_totals(data, data[1:], options)
-    return RawTable.of(path, heads, map(_typed, zip(*data[: len(data) - totals])))
+    columns = map(_typed, zip(*data[: len(data) - totals]))
+    return RawTable.of(path, heads, columns, units or itertools.repeat(""))
 
 
 def _sheet(path: Path, options: ReadOptions) -> list[list[Cell]]:
