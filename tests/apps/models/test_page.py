@@ -31,7 +31,7 @@ def page(request, tmp_path_factory):
 def test_it_says_what_was_found_and_how_sure_it_is(page):
     name, text, told = page
     words = html.unescape(text)
-    assert f"What {TABLES[name]} depends on" in words
+    assert f"What “{TABLES[name]}” depends on" in words
     assert "in rows that the model had not seen" in words.replace("30 rows", "rows").replace(
         "40 rows", "rows"
     )
@@ -55,7 +55,7 @@ def test_it_begins_with_plain_sentences_and_lists_every_size(page):
         assert ("adds $" if effect["raw"][0] > 0 else "takes off $") in sentence
     else:
         assert f"multiplies the odds of “{told['classes'][-1]}” by " in sentence
-    rows = re.findall(r'<tr><th scope="row">(\d+)(?: \(this model\))?</th>', words)
+    rows = re.findall(r'<tr><th scope="row">(\d+)(?: \(this model\))?</th>', words[: words.index('id="fit"')])
     assert [int(k) for k in rows] == [size["k"] for size in told["path"]]
     assert f"{told['k']} (this model)" in words
 
@@ -121,9 +121,10 @@ def test_names_and_labels_are_no_markup(tmp_path, classes):
     )
     assert done.exit_code == 0, done.output
     assert all(one_line(name) in done.stdout for name in MARKUP)
-    texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text())]
+    found = re.findall(r"<(?:text|h3)[^>]*>([^<]*)</(?:text|h3)>", page.read_text())
+    texts = list(map(html.unescape, found))
     label = one_line(f"yes {TITLE}", 24)
-    assert (f"predicted chance of “{label}”" if classes else f"actual {TITLE}") in texts
+    assert (f"predicted chance of “{label}”" if classes else f"Actual “{TITLE}”") in texts
 
 
 def test_a_figure_that_fails_costs_nobody_the_model(tmp_path, monkeypatch):

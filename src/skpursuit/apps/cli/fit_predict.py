@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import functools
+import hashlib
 import io
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -250,10 +253,21 @@ def _write(file: Path, table: EncodedTable, report: FitReport, given: Options, o
     if (page := given["page"]) is not None:
         from skpursuit.apps.models.model_page import model_page
 
-        write_files([(page, "--report", model_page(file.name, table, report, model))])
+        write_files([(page, "--report", model_page(file.name, table, report, model, _made(file, given)))])
         out.echo(f"Page: {page}")
     if model is not None:
         out.echo(f"Model: {model}. Use it: skpursuit predict {model} NEW_FILE")
+
+
+def _made(file: Path, given: Options) -> dict[str, str]:
+    """Return how a page was made: by which command, when, and from which data."""
+    group = click.get_current_context().find_root().command
+    words = shlex.join(["skpursuit", *getattr(group, "arguments", ())])
+    checksum = ""
+    if file.is_file():
+        with file.open("rb") as content:
+            checksum = hashlib.file_digest(content, "sha256").hexdigest()
+    return {"command": words, "date": f"{date.today()}", "seed": f"{given['seed']}", "checksum": checksum}
 
 
 @command(

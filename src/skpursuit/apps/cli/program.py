@@ -152,7 +152,7 @@ class Output:
         if not self.quiet:
             click.echo(text, err=True)
 
-    def echo_template(self, template: str, **values: object) -> None:
+    def echo_template(self, template: str, **values: Any) -> None:
         """Tell people the result by a template of `skpursuit.pages`."""
         if not (self.quiet or self.as_json):
             from skpursuit.apps.pages.render import render_text

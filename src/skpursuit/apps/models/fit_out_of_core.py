@@ -22,7 +22,6 @@ from skpursuit.apps.models.fit_table import (
     FeatureEffect,
     FitOptions,
     FitReport,
-    describe_search,
     fit_estimator,
     model_info,
     resolve_options,
@@ -94,7 +93,7 @@ def fit_out_of_core(
     table = replace(table, encoding=encoding, dropped=int((~keep).sum()))
     model = linear_model(table, final.coef_, final.intercept_, classes, info)
     effects = [
-        FeatureEffect.of(feature, coef, moments[kind.name][1])
+        FeatureEffect.of(feature, coef, moments[kind.name][1], column=kind.name)
         for kind in model.encoding.columns
         for feature, coef in zip(model.features, model.coef.T)
         if feature in kind.features
@@ -106,7 +105,6 @@ def fit_out_of_core(
         baseline=float(score(y[test], constant.predict(y[test, None]))),
         full_model_score=None,
         sizes=[],
-        search_text=describe_search(info),
         effects=sorted(effects, key=lambda effect: -abs(effect.standardised)),
         features=table.features,
         actual=y[test],

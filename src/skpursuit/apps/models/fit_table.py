@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import resample
 
 import skpursuit
+from skpursuit.apps.models.alerts import data_alerts
 from skpursuit.apps.models.model_file import LinearModel, linear_model
 from skpursuit.apps.tables import EncodedTable
 from skpursuit.apps.tables.columns import Matrix
@@ -38,22 +39,13 @@ from skpursuit.solvers import solver_names
 MIN_ROWS = 10
 MIN_CLASS_ROWS = 4
 RARE_ROWS = 0.05  # share of the rows up to which those of rarer classes are left out
+RARE_CLASS = 0.2  # share of the rows below which a class is rare
 MIN_HELD_OUT = 2  # R2 of one row is not defined
 FOLDS = 5
 MAX_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
 BOOTSTRAPS = 50
 ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
-#: What was done to the features of a model, by the family that the estimator names.
-FAMILIES = {
-    "boost": "added in many small steps (boosting), which keeps effects small",
-    "mean": "those of two models, one boosted in small steps and one of few features; this is their mean",
-    "greedy": "added one at a time",
-    "swap": "added one at a time, and exchanged where another one did better",
-    "relaxed": "added one at a time, and exchanged where another one did better",
-}
-
-
 #: The targets of each fold, and predictions by all models of a path.
 FoldPredictions: TypeAlias = Sequence[tuple[np.ndarray, list[np.ndarray]]]
 
@@ -82,6 +74,7 @@ class PathScore:
     k: int
     score: float
     other: float
+    errors: tuple[float, float]  # standard errors of both, from the folds
     columns: tuple[int, ...] = ()  # places of its features
 
 
@@ -96,13 +89,25 @@ class FeatureEffect:
     output: int = 0  # that output
     low: float | None = None  # the 5th percentile of `standardised` over bootstrap refits
     high: float | None = None  # the 95th percentile
-    chosen: float | None = None  # share of the refits that chose the feature
+    chosen: float | None = None  # share of the refits that chose a feature of its column
+    column: str = ""  # its column
+    level: str = ""  # of yes/no and categories: the level it is about,
+    against: tuple[str, ...] = ()  # and those that it is compared with
 
     @classmethod
-    def of(cls, feature: str, coef: np.ndarray, scale: float, **band: float) -> FeatureEffect:
+    def of(cls, feature: str, coef: np.ndarray, scale: float, **more: Any) -> FeatureEffect:
         """Return the effect of a feature with these coefficients, one per output, and standard deviation."""
         output = int(np.argmax(np.abs(coef)))
-        return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **band)
+        return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **more)
+
+
+class ClassFound(NamedTuple):
+    """How well a rare class is found: its rows, those that are found, and all rows that are called so."""
+
+    label: float | str
+    rows: int
+    found: int
+    called: int
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,6 @@ class FitReport:
     full_model_score: float | None  # that of a model of all features; None where none was fitted
     #: numbers of features that were tried, with their cross-validated scores; empty where X stays on the disk
     sizes: Sequence[PathScore]
-    search_text: str  # how the features were found, in words
     effects: list[FeatureEffect]  # the features of the model, the most important first
     features: tuple[str, ...]  # names of all features that the model could choose
     actual: np.ndarray  # targets
@@ -124,6 +128,32 @@ class FitReport:
     evaluated_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
     chosen: bool = True  # whether the number of features was chosen, not given
     at_limit: bool = False  # whether the largest number of features that was tried is the best
+    rows: np.ndarray | None = None  # the number of each of these rows in the file, where it is known
+    alerts: Sequence[str] = ()  # what is suspicious about the table
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether it is no better than a constant, nor puts two classes into the right order."""
+        if self.model.classes is not None and len(self.model.classes) == 2:
+            truth = self.actual == np.array(self.model.classes).astype(self.actual.dtype)[1]
+            fewer = min(int(truth.sum()), int((~truth).sum()))
+            if roc_auc_score(truth, self.predicted[:, 1]) > 0.5 + 3 / math.sqrt(12 * fewer):
+                return False
+        return self.score <= self.baseline
+
+    @property
+    def rarest(self) -> ClassFound | None:
+        """The smallest class, where it has few of the rows."""
+        if self.model.classes is None:
+            return None
+        labels = np.array(self.model.classes)
+        called = labels[np.argmax(self.predicted, axis=1)].astype(self.actual.dtype)
+        counts = [int(np.sum(self.actual == label)) for label in labels.astype(self.actual.dtype)]
+        place = int(np.argmin(counts))
+        if counts[place] >= RARE_CLASS * len(self.actual):
+            return None
+        own, said = (these == labels.astype(self.actual.dtype)[place] for these in (self.actual, called))
+        return ClassFound(self.model.classes[place], counts[place], int((own & said).sum()), int(said.sum()))
 
 
 def task_of(y: np.ndarray) -> str:
@@ -140,9 +170,8 @@ def drop_rare_classes(table: EncodedTable, options: FitOptions) -> tuple[Encoded
     few = counts < MIN_CLASS_ROWS
     if not few.any() or counts[few].sum() > RARE_ROWS * len(y) or (~few).sum() < 2:
         return table, {}
-    keep = ~few[places]
     rare = dict(zip(map(str, labels[few].tolist()), counts[few].tolist()))
-    return replace(table, X=take_rows(table.X, np.flatnonzero(keep)), y=y[keep]), rare
+    return table.take(np.flatnonzero(~few[places])), rare
 
 
 def losses_of(task: str) -> list[str]:
@@ -163,7 +192,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     if not regression and len(labels) == 2 and BOOLEAN_WORDS.get(str(labels[0]).casefold()):
         labels = labels[::-1]  # effects are those on yes, whatever the order of letters
         y = (y == labels[1]).astype(int)
-    X_train, X_test = take_rows(table.X, train), take_rows(table.X, test)
+    X_train, X_test = (table.take(rows).X for rows in (train, test))
     current_monitor().set_message("fitting to {:.0%} of the rows", 1 - options.test_share)
     score = fit_estimator(X_train, y[train], options).score(X_test, y[test])
     if not np.isfinite(score):
@@ -183,6 +212,8 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     actual, predicted = path.held_out(place)
     info = model_info(final, options, actual, predicted) | {"rows": len(y), "held_out_rows": len(test)}
     info |= {"held_out_score": float(score), "rare_classes": rare}
+    effects = _effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None))
+    rows = np.concatenate(path.tests[: len(path.recorded)])
     return FitReport(
         model=linear_model(table, final.coef_, final.intercept_, None if regression else labels, info),
         task=options.task,
@@ -190,13 +221,14 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
         baseline=float(baseline),
         full_model_score=full_score,
         sizes=path.sizes(place, None if regression else final.classes_),
-        search_text=describe_search(info),
-        effects=_effects(table, y, final.coef_, replace(options, ridge=info["ridge"] or None)),
+        effects=effects,
         features=table.features,
         actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
         at_limit=options.k is None and any("largest that was tried" in str(one.message) for one in told),
+        rows=rows + 1 if table.rows is None else table.rows[rows] + 1,
+        alerts=data_alerts(table, y, regression, list(dict.fromkeys(one.column for one in effects))),
     )
 
 
@@ -218,21 +250,6 @@ def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: n
         info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
         info["rmse"] = float(root_mean_squared_error(actual, predicted))
     return info
-
-
-def describe_search(info: dict[str, Any]) -> str:
-    """Say how the features of a model were found, and how much a ridge shrinks what they do."""
-    found = FAMILIES.get(info["family"], f"found by the solver {info['family']}")
-    if not info["ridge"] or info["family"] in ("relaxed", "mean"):
-        return found
-    much = "hardly" if info["ridge"] < 0.01 else "a little" if info["ridge"] < 0.2 else "clearly"
-    return f"{found}; their effects are {much} shrunk towards zero"
-
-
-def take_rows(X: Matrix, rows: np.ndarray) -> Matrix:
-    """Return some rows, column after column in memory if X is so: solvers gather columns."""
-    fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
-    return np.take(X.T, rows, axis=1).T if fortran else X[rows]
 
 
 def resolve_options(y: np.ndarray, features: int, options: FitOptions) -> FitOptions:
@@ -285,6 +302,7 @@ class KeepsFoldPredictions:
     """A cross-validated estimator that keeps what models of its path predict for rows they had not seen."""
 
     recorded: FoldPredictions = ()
+    tests: Sequence[np.ndarray] = ()  # the rows of each fold
     chosen = 0  # the place of the chosen model on the path
     path_sizes_: np.ndarray
     path_features_: np.ndarray
@@ -293,6 +311,10 @@ class KeepsFoldPredictions:
 
     def _on_chosen(self, place: int, held_out: Callable[[], FoldPredictions]) -> None:
         self.chosen, self.recorded = place, held_out()
+
+    def _held_out(self, data: Any, *models: Any) -> FoldPredictions:
+        self.tests = [test for _, test in data.splits]
+        return super()._held_out(data, *models)  # type: ignore[misc]
 
     def held_out(self, place: int) -> tuple[np.ndarray, np.ndarray]:
         """Return targets and predictions of all folds; a path that ended early repeats its last model."""
@@ -307,19 +329,22 @@ class KeepsFoldPredictions:
         found: dict[int, PathScore] = {}
         places = list(range(min(len(models) for _, models in self.recorded)))
         for place in [*places, min(chosen, places[-1])]:
-            actual, predicted = self.held_out(place)
             k = int(self.path_sizes_[place]) if len(places) > 1 else self.n_nonzero_coefs_
-            if classes is None:
-                scores = r2_score(actual, predicted), root_mean_squared_error(actual, predicted)
-            else:
-                right = classes[np.argmax(predicted, axis=1)] == actual
-                two = len(classes) == 2
-                area = roc_auc_score(actual == classes[1], predicted[:, 1]) if two else math.nan
-                scores = np.mean(right), area
+            folds = [_scores(actual, models[place], classes) for actual, models in self.recorded]
+            errors = np.std(folds, axis=0, ddof=1) / math.sqrt(len(folds))
             used = np.atleast_2d(self.coef_path_[place]).any(axis=0)
             columns = tuple(self.path_features_[used].tolist())
-            found[k] = PathScore(k, float(scores[0]), float(scores[1]), columns)
+            found[k] = PathScore(k, *_scores(*self.held_out(place), classes), tuple(errors.tolist()), columns)
         return sorted(found.values(), key=lambda size: size.k)
+
+
+def _scores(actual: np.ndarray, predicted: np.ndarray, classes: np.ndarray | None) -> tuple[float, float]:
+    """R2 and RMSE, or accuracy and (of two classes) AUC."""
+    if classes is None:
+        return float(r2_score(actual, predicted)), float(root_mean_squared_error(actual, predicted))
+    right = float(np.mean(classes[np.argmax(predicted, axis=1)] == actual))
+    two = len(classes) == 2 and len(np.unique(actual)) == 2
+    return right, float(roc_auc_score(actual == classes[1], predicted[:, 1])) if two else math.nan
 
 
 def _folds(y: np.ndarray, options: FitOptions) -> KFold | StratifiedKFold:
@@ -393,18 +418,28 @@ def _effects(
     """Return the features of a model, the most important first, with bootstrap intervals where wanted."""
     coef = np.atleast_2d(coef)
     every = _bootstrap(table, y, options) if options.needs_report and coef.any() else None
-    found = []
-    for j in np.flatnonzero(np.any(coef != 0, axis=0)).tolist():
-        column = table.X[:, [j]]
-        scale = float((column.toarray() if isinstance(column, csr_array) else column).std())
-        output = int(np.argmax(np.abs(coef[:, j])))
+    place = {feature: j for j, feature in enumerate(table.features)}
+    found: list[list[FeatureEffect]] = []
+    for kind in table.encoding.columns:
+        own = [j for feature in kind.features if coef[:, j := place[feature]].any()]
         band: dict[str, float] = {}
-        if every is not None:
-            low, high = np.percentile(every[:, output, j] * scale, [5, 95])
-            chosen = float(np.mean(np.any(every[:, :, j] != 0, axis=1)))
-            band = {"low": float(low), "high": float(high), "chosen": chosen}
-        found.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band))
-    return sorted(found, key=lambda effect: -abs(effect.standardised))
+        if every is not None and own:
+            band = {
+                "chosen": float(np.mean(every[:, :, [place[one] for one in kind.features]].any(axis=(1, 2))))
+            }
+        effects = []
+        for j in own:
+            scale = float(table.dense([j]).std())
+            if every is not None:
+                output = int(np.argmax(np.abs(coef[:, j])))
+                low, high = np.percentile(every[:, output, j] * scale, [5, 95])
+                band |= {"low": float(low), "high": float(high)}
+            names = kind.name, *kind.compare(table.features[j], [table.features[i] for i in own])
+            about = dict(zip(("column", "level", "against"), names))
+            effects.append(FeatureEffect.of(table.features[j], coef[:, j], scale, **band, **about))
+        found += [sorted(effects, key=lambda effect: -abs(effect.standardised))] if own else []
+    found.sort(key=lambda effects: -abs(effects[0].standardised))
+    return [effect for effects in found for effect in effects]
 
 
 def _bootstrap(table: EncodedTable, y: np.ndarray, options: FitOptions) -> np.ndarray:

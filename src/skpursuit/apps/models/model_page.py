@@ -5,70 +5,106 @@ The text is in the template model.html; its numbers and figures are made here.
 
 from __future__ import annotations
 
+import itertools
 import shlex
+import zlib
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from scipy.special import expit
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
-from skpursuit._text import one_line, write
+from skpursuit._text import write
 from skpursuit.apps.models.fit_table import BOOTSTRAPS, FeatureEffect, FitReport
 from skpursuit.apps.tables import EncodedTable
+from skpursuit.problem.losses import as_loss
 
-from ..pages.render import ACCENT, BAD, CARD, INK, RULE, SOFT, format_number, new_figure, render, to_svg
+from ..pages.render import (
+    ACCENT,
+    BAD,
+    CARD,
+    INK,
+    RULE,
+    SOFT,
+    format_number,
+    new_figure,
+    quoted,
+    render,
+    to_svg,
+)
 
 BARS = 25
-POINTS = 1500  # of the scatter plot
+POINTS = 1500  # of the scatter plots
 MAX_COLUMNS_LISTED = 60  # that are listed, of a wide table
 BINS = 10
+WORST = 10  # rows that are listed
+WORKED = 12  # terms of the prediction that is worked out
+THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 
 
-def model_page(file: str, table: EncodedTable, report: FitReport, model_file: Path | None) -> str:
-    """Return the page as one HTML document; `file` is the table's, `model_file` says where the model is."""
-    model, columns = report.model, table.described()
+def model_page(
+    file: str, table: EncodedTable, report: FitReport, model_file: Path | None, made: Mapping[str, str]
+) -> str:
+    """Return the page as one HTML document.
+
+    `file` is the table's, `model_file` says where the model is, `made` how the page was made.
+    """
+    model, columns, sizes = report.model, table.described(), {size.k: size for size in report.sizes}
     odd = [row for row in columns if len(columns) <= MAX_COLUMNS_LISTED or row["taken for"] != "number"]
     shown = report.effects[:BARS]
     ends = [0.0, *(v for e in shown for v in (e.standardised, e.low, e.high) if v is not None)]
-    sizes = {size.k: size for size in report.sizes}
+    bars = [_bar(effect, min(ends), max(ends)) for effect in shown]
+    kinds = (model.encoding.target_kind, *table.encoding.columns)
+    marks = ".," if any(getattr(kind, "decimal", "") == "," for kind in kinds) else ",."
     larger = [k for k in sizes if k > model.info["k"]]
     return render(
         "model.html",
+        marks=marks,
         file=file,
+        made=made,
         report=report,
         model=model,
-        target=str(model.encoding.target),
+        target=model.encoding.target,
         unit=getattr(model.encoding.target_kind, "unit", ""),
         regression=report.task == "regression",
         dropped=table.dropped,
         margins=model.interval_offsets(0.9),
-        chosen=report.chosen,
         size=sizes.get(model.info["k"]),
         next_size=sizes[min(larger)] if larger else None,
-        bars=[_bar(effect, min(ends), max(ends)) for effect in shown],
+        bars=bars,
+        groups=[list(own) for _, own in itertools.groupby(bars, lambda bar: bar["effect"].column)],
         bootstraps=BOOTSTRAPS,
-        size_figures=_size_figures(report) if len(sizes) > 1 else [],
-        fit_figures=_fit_figures(report),
+        size_figures=_size_figures(report, marks) if len(sizes) > 1 else [],
+        fit_figures=_fit_figures(report, marks),
         confusion=_confusion(report),
+        thresholds=_thresholds(report),
+        worst=_worst(report),
+        worked=_worked(table, report),
         columns=odd[:MAX_COLUMNS_LISTED],
         more_columns=len(columns) - len(odd[:MAX_COLUMNS_LISTED]),
+        used_columns=len({effect.column for effect in report.effects}),
         n_columns=len(columns),
         left_out=sum(row["kind"] == "left out" for row in columns),
         model_name="model.json" if model_file is None else shlex.quote(model_file.name),
         written=model_file is not None,
-        with_unit=with_unit,
+        with_unit=partial(with_unit, marks=marks),
     )
 
 
-def with_unit(value: float, unit: str) -> str:
+def with_unit(value: float, unit: str, digits: int = 4, marks: str = ",.") -> str:
     """Spell a number with its unit, which is written before it where people do so."""
-    if unit and not unit[0].isalpha() and unit not in "%‰€":
-        return f"{'−' * (value < 0)}{unit}{format_number(abs(value))}"
-    return f"{format_number(value)}\u202f{unit}".strip()
+    text = format_number(abs(value), digits, marks)
+    before = unit and not unit[0].isalpha() and unit not in "%‰€°C°F"
+    sign = "\u2212" if value < 0 else ""
+    return f"{sign}{unit}{text}" if before else f"{sign}{text}\u202f{unit}".strip()
 
 
-def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, object]:
+def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, Any]:
     """Return an effect with the places of its bar and whisker, in percent of one scale."""
 
     def place(value: float) -> float:
@@ -81,67 +117,134 @@ def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, object]:
     return bar
 
 
-def _size_figures(report: FitReport) -> list[Markup]:
-    """Draw scores against the number of features, with the choice."""
-    names = ("R²", "RMSE") if report.task == "regression" else ("accuracy", "AUC")
-    sizes, k = report.sizes, report.model.info["k"]
-    curves = {names[0]: [size.score for size in sizes], names[1]: [size.other for size in sizes]}
-    figures: list[Markup] = []
-    for name, values in curves.items():
-        if not np.isfinite(values).all():
-            continue
-        figure, (axes,) = new_figure(4.2, 2.9)
-        axes.plot([size.k for size in sizes], values, color=ACCENT, marker="o", markersize=4, linewidth=1.8)
-        at = max((i for i, size in enumerate(sizes) if size.k <= k), default=0)
-        chosen = values[at]
-        axes.plot([k], [chosen], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
-        text, above = f"{k}: {format_number(chosen)}", 12 if chosen >= max(values) else -20
-        side = "left" if 2 * at <= len(values) else "right"
+def _draw(
+    title: str, label: str, points: tuple[Any, Any], marks: str, described: str = "", **more: Any
+) -> tuple[str, Markup]:
+    """Return a title and a figure of points or a line; ``more`` is a band, a line to compare with, a mark."""
+    figure, (axes,) = new_figure(4.2, 3.2)
+    if "beside" in more:
+        axes.plot(*more["beside"], color=SOFT, linewidth=1)
+    if "band" in more:
+        axes.fill_between(points[0], *more["band"], color=ACCENT, alpha=0.2, linewidth=0)
+    if more.get("scattered"):
+        axes.scatter(*points, s=10, color=ACCENT, alpha=0.55, linewidths=0)
+        axes.grid(True, color=RULE)
+    else:
+        axes.plot(*points, color=ACCENT, marker="o", markersize=more.get("size", 4), linewidth=1.8)
+    if "mark" in more:
+        k, value = more["mark"]
+        axes.plot([k], [value], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
         behind = {"facecolor": CARD, "edgecolor": "none", "pad": 1}  # so that the curve does not cross it
-        place = {"xytext": (0, above), "textcoords": "offset points", "ha": side}
-        axes.annotate(text, (k, chosen), color=INK, bbox=behind, **place)
+        place = {"xytext": (0, -22), "textcoords": "offset points", "ha": "left"}
+        axes.annotate(f"{k}: {format_number(value, 3, marks)}", (k, value), color=INK, bbox=behind, **place)
         axes.margins(x=0.12, y=0.25)
         axes.set_xlim(left=max(0.5, axes.get_xlim()[0]))  # there is no model of no features
-        axes.set_xlabel("number of features")
-        axes.set_title(name, fontsize=11, loc="left")
         axes.xaxis.get_major_locator().set_params(integer=True)
-        first = f"{format_number(values[0])} at {sizes[0].k}"
-        words = f"{name} against the number of features: {first}, {format_number(chosen)} at {k}"
-        figures.append(to_svg(figure, f"size{len(figures)}", words))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(nbins=5)
+        axis.set_major_formatter(lambda v, _: f"{v:,.10g}".translate(str.maketrans(",.-", f"{marks}\u2212")))
+    write(axes.set_xlabel(""), label)
+    key = f"figure{zlib.crc32(title.encode())}"
+    return title, to_svg(figure, key, described or f"{title}, by {label}")
+
+
+def _size_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
+    """Draw scores against the number of features, with bands of one standard error, and the choice."""
+    names = ("R²", "RMSE") if report.task == "regression" else ("accuracy", "AUC")
+    sizes, k, figures = report.sizes, report.model.info["k"], []
+    for place, name in enumerate(names):
+        values = np.array([(size.score, size.other)[place] for size in sizes])
+        errors = np.array([size.errors[place] for size in sizes])
+        if np.isfinite(values).all() and np.isfinite(errors).all():
+            chosen = float(values[max((i for i, size in enumerate(sizes) if size.k <= k), default=0)])
+            first = f"{format_number(float(values[0]), 3, marks)} at {sizes[0].k}"
+            words = f"{name}: {first} features, {format_number(chosen, 3, marks)} at {k}"
+            points, band = ([size.k for size in sizes], values), (values - errors, values + errors)
+            figures.append(
+                _draw(name, "number of features", points, marks, words, band=band, mark=(k, chosen))
+            )
     return figures
 
 
-def _fit_figures(report: FitReport) -> list[Markup]:
-    """Draw actual against predicted values, or for two classes how often a chance comes true."""
-    classes = report.model.classes
-    if classes is not None and len(classes) != 2:
-        return []
-    figure, (axes,) = new_figure(4.2, 4.0 if classes is None else 3.4)
+def _fit_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
+    """Draw actual and residual values, or for two classes how often a chance comes true and what is found."""
+    classes, draw = report.model.classes, partial(_draw, marks=marks)
     if classes is None:
-        from matplotlib.ticker import EngFormatter, MaxNLocator
-
         rows = np.linspace(0, len(report.actual) - 1, min(POINTS, len(report.actual))).astype(int)
         actual, predicted = report.actual[rows], report.predicted[rows]
         ends = [float(min(actual.min(), predicted.min())), float(max(actual.max(), predicted.max()))]
-        axes.plot(ends, ends, color=SOFT, linewidth=1)
-        axes.scatter(predicted, actual, s=10, color=ACCENT, alpha=0.55, linewidths=0)
-        axes.grid(True, color=RULE)
-        axes.set_xlabel("predicted")
-        write(axes.set_title("", fontsize=11, loc="left"), f"actual {report.model.encoding.target}", 44)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(MaxNLocator(5))
-            if max(map(abs, ends)) >= 1e4:
-                axis.set_major_formatter(EngFormatter(sep=""))
-        words = "actual against predicted values, near the diagonal where the model is right"
+        title = f"Actual {quoted(report.model.encoding.target)}"
+        level = [float(predicted.min()), float(predicted.max())], [0, 0]
+        draw = partial(draw, label="predicted", scattered=True)
+        left = draw("Actual less predicted", points=(predicted, actual - predicted), beside=level)
+        return [draw(title, points=(predicted, actual), beside=(ends, ends)), left]
+    if len(classes) != 2:
+        return []
+    rare = report.rarest
+    label = classes[1] if rare is None else rare.label
+    truth = report.actual == label
+    chance = report.predicted[:, list(classes).index(label)]
+    observed, said = calibration_curve(truth, chance, n_bins=BINS, strategy="quantile")
+    name, diagonal = f"predicted chance of {quoted(label, 24)}", ([0, 1], [0, 1])
+    often = draw("How often it is so", name, (said, observed), beside=diagonal)
+    draw = partial(draw, size=0)
+    if rare is None:
+        wrong, found, _ = roc_curve(truth, chance)
+        label = "share of the others called so"
+        return [often, draw("Share found (ROC curve)", label, (wrong, found), beside=diagonal)]
+    right, found, _ = precision_recall_curve(truth, chance)
+    base = [0, 1], [truth.mean()] * 2
+    return [often, draw("Share of right calls", "share found", (found, right), beside=base)]
+
+
+def _thresholds(report: FitReport) -> list[tuple[float, int, int]]:
+    """Return for some chances, of a rare class, how many rows have it or more, and how many rightly so."""
+    if (rare := report.rarest) is None or report.model.classes is None:
+        return []
+    chance = report.predicted[:, report.model.classes.index(rare.label)]
+    called = [chance >= threshold for threshold in THRESHOLDS]
+    truth = report.actual == rare.label
+    return [(t, int(said.sum()), int((said & truth).sum())) for t, said in zip(THRESHOLDS, called)]
+
+
+def _worst(report: FitReport) -> list[tuple[int, Any, Any, float]]:
+    """Return the rows that are predicted worst: number, actual, predicted, how far off or how unlikely."""
+    if report.rows is None:
+        return []
+    classes = report.model.classes
+    if classes is None:
+        said, off = report.predicted, report.actual - report.predicted
     else:
-        truth, chance = report.actual == classes[1], report.predicted[:, 1]
-        observed, said = calibration_curve(truth, chance, n_bins=BINS, strategy="quantile")
-        axes.plot([0, 1], [0, 1], color=SOFT, linewidth=1)
-        axes.plot(said, observed, color=ACCENT, marker="o", markersize=5)
-        write(axes.set_xlabel(""), f"predicted chance of “{one_line(classes[1], 24)}”")
-        axes.set_title("how often it is so", fontsize=11, loc="left")
-        words = "observed frequency against predicted chance"
-    return [to_svg(figure, "fit", words)]
+        labels = np.array(classes).astype(report.actual.dtype)
+        said = labels[np.argmax(report.predicted, axis=1)]
+        off = 1 - report.predicted[np.arange(len(said)), np.argmax(report.actual[:, None] == labels, axis=1)]
+    order = np.argsort(-np.abs(off), kind="stable")[:WORST]
+    return list(zip(*(part[order].tolist() for part in (report.rows, report.actual, said, off))))
+
+
+def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
+    """Return the terms of one prediction, of the row in the middle; nothing where it is no plain sum."""
+    model = report.model
+    loss = as_loss(model.info["loss"])
+    plain = model.classes is not None or float(loss.mean(np.array([2.0]))[0]) == 2.0
+    if len(model.coef) > 1 or not model.features or not table.X.shape[1] or not plain:
+        return {}
+    place = {name: j for j, name in enumerate(table.features)}
+    X = table.dense([place[effect.feature] for effect in report.effects])
+    terms = X * [effect.raw[0] for effect in report.effects]
+    scores = model.intercept[0] + terms.sum(axis=1)
+    row = int(np.argsort(scores, kind="stable")[len(scores) // 2])
+    used = [i for i in range(X.shape[1]) if X[row, i]]
+    shown = [(report.effects[i], float(X[row, i]), float(terms[row, i])) for i in used[:WORKED]]
+    return {
+        "row": 1 + (row if table.rows is None else int(table.rows[row])),
+        "terms": shown,
+        "more": len(used) - len(shown),
+        "rest": float(terms[row, used[WORKED:]].sum()),
+        "score": float(scores[row]),
+        "chance": float(expit(scores[row])),
+        "actual": None if table.y is None else table.y[row].item(),
+    }
 
 
 def _confusion(report: FitReport) -> list[tuple[float | str, list[tuple[int, int, bool]]]]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import io
 import math
 import re
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
+
+from skpursuit._text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,14 +37,14 @@ _RC_PARAMS: Any = {
 }  # fmt: skip
 
 
-def render(template: str, **values: object) -> str:
+def render(template: str, **values: Any) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
     css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
     return render_text(template, css=Markup(css), **values)
 
 
-def render_text(template: str, **values: object) -> str:
-    """Fill in a template; only in HTML is anything escaped."""
+def render_text(template: str, marks: str = "\u202f.", **values: object) -> str:
+    """Fill in a template; only in HTML is anything escaped. See `format_number` for ``marks``."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__),
         autoescape=template.endswith(".html"),
@@ -49,8 +52,14 @@ def render_text(template: str, **values: object) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"number": format_number, "percent": format_percent, "inline_code": inline_code}
+    numbers = {"number": partial(format_number, marks=marks), "percent": partial(format_percent, marks=marks)}
+    environment.filters |= {**numbers, "inline_code": inline_code, "quoted": quoted, "one_line": one_line}
     return environment.get_template(template).render(values) + "\n"
+
+
+def quoted(name: object, limit: int = 40) -> str:
+    """Return a name in a sentence: cut if it is long, and in quotes."""
+    return f"“{one_line(name, limit)}”"
 
 
 def inline_code(text: str) -> Markup:
@@ -93,8 +102,11 @@ def _restyled(tag: str, name: str) -> str:
     return tag
 
 
-def format_number(value: float | str | None, digits: int = 3) -> str:
-    """Spell a number for people: a few digits, a dash for nothing."""
+def format_number(value: float | str | None, digits: int = 3, marks: str = "\u202f.") -> str:
+    """Spell a number for people: a few digits, a dash for nothing.
+
+    ``marks`` are those between thousands and before decimals.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "–"
     if isinstance(value, bool):
@@ -107,12 +119,13 @@ def format_number(value: float | str | None, digits: int = 3) -> str:
     elif size >= 10**digits and size < 1e9:
         text = f"{value:,.0f}"
     elif 1e-3 <= size < 10**digits:
-        text = f"{value:#.{digits}g}".rstrip(".")
+        text = f"{value:#,.{digits}g}".rstrip(".")
     else:
         text = f"{value:.{digits - 1}g}" if value else "0"
-    return text.replace(",", "\u202f").replace("-", "\u2212")
+    return text.translate(str.maketrans(",.-", f"{marks}\u2212"))
 
 
-def format_percent(share: float) -> str:
+def format_percent(share: float, marks: str = "\u202f.") -> str:
     """Spell a share as percent; what is nearly all is not all."""
-    return f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"
+    text = f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"
+    return text.replace(".", marks[1])

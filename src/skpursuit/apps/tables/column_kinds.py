@@ -67,6 +67,18 @@ class ColumnKind(msgspec.Struct, frozen=True, tag_field="kind", forbid_unknown_f
         """Names of the features."""
         return ()
 
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        """Levels that a cell may have, with and without a feature; nothing of numbers."""
+        return ()
+
+    def compare(self, feature: str, used: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Return the level that a feature is about, and those that have none of the features in use."""
+        if not self.all_levels:
+            return "", ()
+        others = (level for level in self.all_levels if f"{self.name}={level}" not in used)
+        return feature.removeprefix(f"{self.name}="), tuple(others)
+
     def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
         """Return features of a column, as an array of shape (rows, features), and what was met."""
         raise NotImplementedError
@@ -203,6 +215,10 @@ class Category(ColumnKind, frozen=True, tag="category"):
     def features(self) -> tuple[str, ...]:
         return tuple(f"{self.name}={level}" for level in self.shown)
 
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.levels, *self.shown)))
+
     def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
         codes, labels = column.factorized
         place = {level: i for i, level in enumerate(self.shown)}
@@ -243,6 +259,10 @@ class YesNo(ColumnKind, frozen=True, tag="yes/no"):
     @property
     def features(self) -> tuple[str, ...]:
         return (f"{self.name}={self.yes}", *([f"{self.name}={MISSING_LEVEL}"] if self.own_level else []))
+
+    @property
+    def all_levels(self) -> tuple[str, ...]:
+        return (self.no, self.yes, *([MISSING_LEVEL] if self.own_level else []))
 
     def encode(self, column: RawColumn) -> tuple[Matrix, CellCounts]:
         codes, labels = column.factorized

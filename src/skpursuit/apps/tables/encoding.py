@@ -38,6 +38,20 @@ class EncodedTable:
     found: dict[str, CellCounts] = field(default_factory=dict)
     dropped: int = 0  # rows without a target, which are left out
     path: str = ""  # the file
+    rows: np.ndarray | None = None  # the places of these rows in the file, None where they are all of it
+
+    def take(self, rows: np.ndarray) -> EncodedTable:
+        """Return some rows, column after column in memory if X is so: solvers gather columns."""
+        X = self.X
+        fortran = isinstance(X, np.ndarray) and X.flags.f_contiguous and not X.flags.c_contiguous
+        part = np.take(X.T, rows, axis=1).T if fortran else X[rows]
+        places = rows if self.rows is None else self.rows[rows]
+        return replace(self, X=part, y=None if self.y is None else self.y[rows], rows=places)
+
+    def dense(self, columns: list[int]) -> np.ndarray:
+        """Return some columns of X as an array."""
+        part = self.X[:, columns]
+        return part.toarray() if isinstance(part, csr_array) else part
 
     def described(self) -> list[dict[str, str]]:
         """Say what each column was taken for, and what became of its missing cells, in words."""
@@ -151,12 +165,10 @@ def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
         if not encoding.features:
             told = "; ".join(f"{column.name} is {column.describe()}" for column in encoding.columns[:5])
             raise TableProblem("no features", told=told or "there is no other than the target")
-    table = encoding.apply(columns)
+    table = replace(encoding.apply(columns), y=y, dropped=int((~keep).sum()))
     with attach_path(columns.path):
         _check_range(table)
-    if keep.all():
-        return replace(table, y=y)
-    return replace(table, X=table.X[keep], y=y[keep], dropped=int((~keep).sum()))
+    return table if keep.all() else table.take(np.flatnonzero(keep))
 
 
 def _tell_lost_digits(path: str, numbers: Mapping[str, RawColumn]) -> None:
