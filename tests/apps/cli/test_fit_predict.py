@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -60,8 +61,10 @@ def test_fit_and_predict(tmp_path, table):
     assert narrow[0]["high"] < rows[0]["high"]
     assert {row["town"] for row in narrow} == {"north", "west"}
     printed = invoke("predict", model, fresh).stdout.splitlines()
-    assert printed[0] == "prediction,low,high"
-    assert len(printed) == 21
+    assert printed[0] == "row,prediction,low,high"
+    assert [line.partition(",")[0] for line in printed[1:]] == [str(i) for i in range(1, 21)]
+    assert all(re.fullmatch(r"\d+,(?:-?\d+\.\d,?){3}", line) for line in printed[1:])  # the error is about 1
+    assert invoke("predict", model, fresh, "--id", "town").stdout.startswith("town,prediction,low,high\n")
     done = invoke("predict", model, fresh, "--out", tmp_path / "p.csv", "--quiet")
     assert (done.exit_code, done.output) == (0, "")
     assert (tmp_path / "p.csv").read_text().splitlines() == printed
@@ -238,7 +241,11 @@ def test_one_new_category_is_noted_and_predicted_but_nothing_is_where_all_are_ne
     new.write_text("area,noise,town\n100,0.5,east\n")
     done = invoke("predict", model, new)
     assert done.exit_code == 0, done.output
-    assert "town" in done.output
+    assert "new.csv: categories that are rare or new to the model: 'town' (1 row)" in done.output
+    new.write_text("area,noise,town\n,x,north\n100,,north\n50,1,west\n")
+    done = invoke("predict", model, new)
+    told = "new.csv: no usable value, filled as in the fit: 'area' (1 row)"
+    assert [line for line in done.stderr.splitlines() if line.startswith(told)]
     new.write_text("area,noise,town\n50,0,North\n60,0,West\n")
     done = invoke("predict", model, new, "--quiet", "--out", tmp_path / "p.csv")
     assert (done.exit_code, (tmp_path / "p.csv").exists()) == (2, False)

@@ -29,6 +29,7 @@ from skpursuit.progress import current_monitor, monitoring
 
 if TYPE_CHECKING:
     from skpursuit.apps.models.fit_table import FitOptions, FitReport
+    from skpursuit.apps.models.model_file import LinearModel
     from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
 
 Options: TypeAlias = dict[str, Any]  # of a command, by the names of its parameters
@@ -292,14 +293,17 @@ def predict(
     check_input(model)
     check_input(file)
     check_outputs([model, file], {"--out": predictions})
+    from skpursuit.apps.models.model_file import load_model
+
+    fitted = load_model(model)
     with open_table(file, read, out) as options:
         text, kept, count = io.StringIO(), list[dict[str, object]](), 0
         writer = csv.writer(text, lineterminator="\n")
-        for heads, rows in _predicted(model, file, options, **given):
+        for heads, rows in _predicted(fitted, file, options, **given):
             if not count:
                 writer.writerow(heads)
             count += len(rows)
-            writer.writerows([repr(v) if isinstance(v, float) else v for v in row] for row in rows)
+            writer.writerows(map(fitted.spell, row) for row in rows)
             kept += [dict(zip(heads, row)) for row in rows] if out.as_json and predictions is None else []
     if predictions is None:
         out.echo_json(kept)
@@ -311,27 +315,29 @@ def predict(
 
 
 def _predicted(
-    model: Path, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
+    fitted: LinearModel, path: Path, options: ReadOptions, ids: tuple[str, ...], interval: float
 ) -> Iterator[tuple[list[str], list[tuple[object, ...]]]]:
-    """Read a file piece by piece and yield the heads and rows of its predictions."""
-    from skpursuit.apps.models.model_file import load_model
+    """Read a file piece by piece and yield the heads and rows of its predictions, with ids or row numbers."""
     from skpursuit.apps.tables import stream_columns
     from skpursuit.apps.tables.errors import attach_path, raise_problems
 
-    fitted = load_model(model)
-    met: Counter[tuple[str, str]] = Counter()
+    gaps, news, first = Counter[str](), Counter[str](), 1
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
         with attach_path(path):
             raise_problems(columns.unknown(name, "id") for name in ids if name not in columns.raw)
         table = fitted.encoding.apply(columns)
         for name, found in table.found.items():
-            met[name, "have categories that are rare or new to the model"] += found.unseen
-            usable = "have no usable value; they are filled as missing values were in the fit"
-            met[name, usable] += found.missing + found.strays
-        beside = [columns.raw[name].to_pylist() for name in ids]
+            gaps[name] += found.missing + found.strays
+            news[name] += found.unseen
+        last = first + columns.n_rows
+        beside = {name: columns.raw[name].to_pylist() for name in ids} or {"row": list(range(first, last))}
         with attach_path(path):
-            predictions = fitted.predictions(table, interval)
-        yield [*ids, *predictions], list(zip(*beside, *predictions.values()))
-    for (name, words), count in met.items():
-        if count:
-            options.notify(f"column {name!r}: {count} rows {words}")
+            predictions = {**beside, **fitted.predictions(table, interval)}
+        yield list(predictions), list(zip(*predictions.values()))
+        first = last
+    for met, words in (
+        (gaps, "no usable value, filled as in the fit"),
+        (news, "categories that are rare or new to the model"),
+    ):
+        if counts := [f"{name!r} ({count} row{'s' * (count > 1)})" for name, count in met.items() if count]:
+            options.notify(f"{words}: {', '.join(counts)}")

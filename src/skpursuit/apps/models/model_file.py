@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 from collections.abc import Sequence
@@ -53,6 +54,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file
 
 class _Notes(msgspec.Struct):  # those in `info` that predictions need
     loss: str = "squared"
+    rmse: float = 0.0
     residuals: dict[Annotated[float, msgspec.Meta(gt=0, lt=1)], float] = {}  # by the share that is below
 
 
@@ -135,6 +137,13 @@ class LinearModel:
                 head: _finite(guesses + margin).tolist() for head, margin in zip(("low", "high"), margins)
             }
         return named | ends
+
+    def spell(self, value: object) -> object:
+        """Return a cell of `predictions` in as many digits as it is worth: one beyond its typical error."""
+        if not isinstance(value, float) or abs(value) > 1e15:
+            return value
+        error = 1e-3 if self.classes is not None else self._notes.rmse or 1e-6
+        return f"{value:.{min(12, max(0, 1 - math.floor(math.log10(error))))}f}"
 
     def interval_offsets(self, share: float) -> tuple[float, float] | None:
         """Return what is added to a prediction for the ends of its interval; None where nothing was kept."""
