@@ -143,15 +143,15 @@ def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
     with open_table(file, read, out) as options:
         if given["memory_limit"] is not None:
             table, report = _fit_large(file, options, given)
-            _print_columns(file, table, out)
+            out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
         else:
             columns = read_columns(file, options)
             current_monitor().set_message("looking at columns")
             table = fit_encoding(columns, _encoding_options(given))
-            _print_columns(file, table, out)
+            out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
             with _fitting(file):
                 report = fit_table(table, _fit_options(given))
-    _print_report(report, given["k"], out)
+    out.echo_template("fit.txt", report=report, asked=given["k"], most=MAX_ROWS_PRINTED, quoted=repr)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
 
@@ -198,29 +198,6 @@ def _fit_large(path: Path, read: ReadOptions, given: Options) -> tuple[EncodedTa
     source = partial(as_design, path, memory_limit=given["memory_limit"])
     with _fitting(path):
         return fit_out_of_core(path, _encoding_options(given), _fit_options(given), source, read)
-
-
-def _print_columns(file: Path, table: EncodedTable, out: Output) -> None:
-    """Say what every column was taken for; of a wide table the ones that are not plain numbers."""
-    columns = table.described()
-    odd = [row for row in columns if len(columns) <= MAX_ROWS_PRINTED or row["taken for"] != "number"]
-    shown = [[row["column"], row["taken for"], row["missing"]] for row in odd[:MAX_ROWS_PRINTED]]
-    rows = table.X.shape[0]
-    out.echo_template(
-        "fit_columns.txt", file=file, rows=rows, dropped=table.dropped, columns=columns, shown=shown
-    )
-
-
-def _print_report(report: FitReport, asked: int | None, out: Output) -> None:
-    from skpursuit.apps.pages.render import format_number
-
-    classes = report.model.classes if len(report.model.coef) > 1 else None
-    effects = [
-        [effect.feature, format_number(effect.standardised, 4), format_number(effect.raw[effect.output], 5)]
-        + ([] if classes is None else [str(classes[effect.output])])
-        for effect in report.effects[:MAX_ROWS_PRINTED]
-    ]
-    out.echo_template("fit.txt", report=report, model=report.model, asked=asked, effects=effects, quoted=repr)
 
 
 def _as_json(table: EncodedTable, report: FitReport) -> dict[str, object]:

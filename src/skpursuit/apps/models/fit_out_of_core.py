@@ -18,7 +18,17 @@ import pyarrow
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
 
-from skpursuit.apps.models.fit_table import (
+from skpursuit.data import Design
+from skpursuit.data.disk.parquet_source import is_numeric
+from skpursuit.progress import current_monitor
+
+from ..tables import EncodedTable, EncodingOptions, RawTable, ReadOptions, read_columns, stream_columns
+from ..tables.column_kinds import AnyKind, Number, YesNo
+from ..tables.encoding import TableEncoding, extract_target, unknown_names
+from ..tables.errors import TableProblem, attach_path, raise_problems
+from ..tables.infer_kinds import infer_kinds
+from ..tables.readers import columns_with_nulls, parquet_types
+from .fit_table import (
     FeatureEffect,
     FitOptions,
     FitReport,
@@ -27,24 +37,7 @@ from skpursuit.apps.models.fit_table import (
     resolve_options,
     split_rows,
 )
-from skpursuit.apps.models.model_file import LinearModel, linear_model
-from skpursuit.apps.tables import (
-    EncodedTable,
-    EncodingOptions,
-    RawTable,
-    ReadOptions,
-    TableEncoding,
-    read_columns,
-    stream_columns,
-)
-from skpursuit.apps.tables.column_kinds import AnyKind, Number, YesNo
-from skpursuit.apps.tables.encoding import extract_target, unknown_names
-from skpursuit.apps.tables.errors import TableProblem, attach_path, raise_problems
-from skpursuit.apps.tables.infer_kinds import infer_kinds
-from skpursuit.apps.tables.readers import columns_with_nulls, parquet_types
-from skpursuit.data import Design
-from skpursuit.data.disk.parquet_source import is_numeric
-from skpursuit.progress import current_monitor
+from .model_file import LinearModel, linear_model
 
 MIN_FEATURES_TRIED = 50  # features that are tried at least, if there are as many
 

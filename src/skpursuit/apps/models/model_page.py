@@ -5,7 +5,6 @@ The text is in the template model.html; its numbers and figures are made here.
 
 from __future__ import annotations
 
-import itertools
 import shlex
 import zlib
 from collections.abc import Mapping
@@ -20,23 +19,11 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
 
 from skpursuit._text import write
-from skpursuit.apps.models.fit_table import BOOTSTRAPS, FeatureEffect, FitReport
+from skpursuit.apps.models.fit_table import BOOTSTRAPS, FitReport
 from skpursuit.apps.tables import EncodedTable
 from skpursuit.problem.losses import as_loss
 
-from ..pages.render import (
-    ACCENT,
-    BAD,
-    CARD,
-    INK,
-    RULE,
-    SOFT,
-    format_number,
-    new_figure,
-    quoted,
-    render,
-    to_svg,
-)
+from ..pages import render as pages
 
 BARS = 25
 POINTS = 1500  # of the scatter plots
@@ -54,89 +41,56 @@ def model_page(
 
     `file` is the table's, `model_file` says where the model is, `made` how the page was made.
     """
-    model, columns, sizes = report.model, table.described(), {size.k: size for size in report.sizes}
-    odd = [row for row in columns if len(columns) <= MAX_COLUMNS_LISTED or row["taken for"] != "number"]
-    shown = report.effects[:BARS]
-    ends = [0.0, *(v for e in shown for v in (e.standardised, e.low, e.high) if v is not None)]
-    bars = [_bar(effect, min(ends), max(ends)) for effect in shown]
-    kinds = (model.encoding.target_kind, *table.encoding.columns)
+    kinds = (report.model.encoding.target_kind, *table.encoding.columns)
     marks = ".," if any(getattr(kind, "decimal", "") == "," for kind in kinds) else ",."
-    larger = [k for k in sizes if k > model.info["k"]]
-    return render(
+    return pages.render(
         "model.html",
         marks=marks,
         file=file,
         made=made,
+        table=table,
         report=report,
-        model=model,
-        target=model.encoding.target,
-        unit=getattr(model.encoding.target_kind, "unit", ""),
-        regression=report.task == "regression",
-        dropped=table.dropped,
-        margins=model.interval_offsets(0.9),
-        size=sizes.get(model.info["k"]),
-        next_size=sizes[min(larger)] if larger else None,
-        bars=bars,
-        groups=[list(own) for _, own in itertools.groupby(bars, lambda bar: bar["effect"].column)],
+        shown=report.effects[:BARS],
         bootstraps=BOOTSTRAPS,
-        size_figures=_size_figures(report, marks) if len(sizes) > 1 else [],
+        max_columns=MAX_COLUMNS_LISTED,
+        size_figures=_size_figures(report, marks) if len(report.sizes) > 1 else [],
         fit_figures=_fit_figures(report, marks),
         confusion=_confusion(report),
         thresholds=_thresholds(report),
         worst=_worst(report),
         worked=_worked(table, report),
-        columns=odd[:MAX_COLUMNS_LISTED],
-        more_columns=len(columns) - len(odd[:MAX_COLUMNS_LISTED]),
-        used_columns=len({effect.column for effect in report.effects}),
-        n_columns=len(columns),
-        left_out=sum(row["kind"] == "left out" for row in columns),
-        model_name="model.json" if model_file is None else shlex.quote(model_file.name),
-        written=model_file is not None,
-        with_unit=partial(with_unit, marks=marks),
+        model_name=None if model_file is None else shlex.quote(model_file.name),
     )
-
-
-def with_unit(value: float, unit: str, digits: int = 4, marks: str = ",.") -> str:
-    """Spell a number with its unit, which is written before it where people do so."""
-    text = format_number(abs(value), digits, marks)
-    before = unit and not unit[0].isalpha() and unit not in "%‰€°C°F"
-    sign = "\u2212" if value < 0 else ""
-    return f"{sign}{unit}{text}" if before else f"{sign}{text}\u202f{unit}".strip()
-
-
-def _bar(effect: FeatureEffect, low: float, high: float) -> dict[str, Any]:
-    """Return an effect with the places of its bar and whisker, in percent of one scale."""
-
-    def place(value: float) -> float:
-        return round(100 * (value - low) / ((high - low) or 1.0), 2)
-
-    left, right = sorted((place(0.0), place(effect.standardised)))
-    bar = {"effect": effect, "zero": place(0.0), "left": left, "width": round(right - left, 2)}
-    if effect.low is not None and effect.high is not None:
-        bar |= {"low": place(effect.low), "span": round(place(effect.high) - place(effect.low), 2)}
-    return bar
 
 
 def _draw(
     title: str, label: str, points: tuple[Any, Any], marks: str, described: str = "", **more: Any
 ) -> tuple[str, Markup]:
     """Return a title and a figure of points or a line; ``more`` is a band, a line to compare with, a mark."""
-    figure, (axes,) = new_figure(4.2, 3.2)
+    figure, (axes,) = pages.new_figure(4.2, 3.2)
     if "beside" in more:
-        axes.plot(*more["beside"], color=SOFT, linewidth=1)
+        axes.plot(*more["beside"], color=pages.SOFT, linewidth=1)
     if "band" in more:
-        axes.fill_between(points[0], *more["band"], color=ACCENT, alpha=0.2, linewidth=0)
+        axes.fill_between(points[0], *more["band"], color=pages.ACCENT, alpha=0.2, linewidth=0)
     if more.get("scattered"):
-        axes.scatter(*points, s=10, color=ACCENT, alpha=0.55, linewidths=0)
-        axes.grid(True, color=RULE)
+        axes.scatter(*points, s=10, color=pages.ACCENT, alpha=0.55, linewidths=0)
+        axes.grid(True, color=pages.RULE)
     else:
-        axes.plot(*points, color=ACCENT, marker="o", markersize=more.get("size", 4), linewidth=1.8)
+        axes.plot(*points, color=pages.ACCENT, marker="o", markersize=more.get("size", 4), linewidth=1.8)
     if "mark" in more:
         k, value = more["mark"]
-        axes.plot([k], [value], color=BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2)
-        behind = {"facecolor": CARD, "edgecolor": "none", "pad": 1}  # so that the curve does not cross it
+        axes.plot(
+            [k], [value], color=pages.BAD, marker="o", markersize=9, fillstyle="none", markeredgewidth=2
+        )
+        behind = {
+            "facecolor": pages.CARD,
+            "edgecolor": "none",
+            "pad": 1,
+        }  # so that the curve does not cross it
         place = {"xytext": (0, -22), "textcoords": "offset points", "ha": "left"}
-        axes.annotate(f"{k}: {format_number(value, 3, marks)}", (k, value), color=INK, bbox=behind, **place)
+        axes.annotate(
+            f"{k}: {pages.format_number(value, 3, marks)}", (k, value), color=pages.INK, bbox=behind, **place
+        )
         axes.margins(x=0.12, y=0.25)
         axes.set_xlim(left=max(0.5, axes.get_xlim()[0]))  # there is no model of no features
         axes.xaxis.get_major_locator().set_params(integer=True)
@@ -145,7 +99,7 @@ def _draw(
         axis.set_major_formatter(lambda v, _: f"{v:,.10g}".translate(str.maketrans(",.-", f"{marks}\u2212")))
     write(axes.set_xlabel(""), label)
     key = f"figure{zlib.crc32(title.encode())}"
-    return title, to_svg(figure, key, described or f"{title}, by {label}")
+    return title, pages.to_svg(figure, key, described or f"{title}, by {label}")
 
 
 def _size_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
@@ -157,8 +111,8 @@ def _size_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
         errors = np.array([size.errors[place] for size in sizes])
         if np.isfinite(values).all() and np.isfinite(errors).all():
             chosen = float(values[max((i for i, size in enumerate(sizes) if size.k <= k), default=0)])
-            first = f"{format_number(float(values[0]), 3, marks)} at {sizes[0].k}"
-            words = f"{name}: {first} features, {format_number(chosen, 3, marks)} at {k}"
+            first = f"{pages.format_number(float(values[0]), 3, marks)} at {sizes[0].k}"
+            words = f"{name}: {first} features, {pages.format_number(chosen, 3, marks)} at {k}"
             points, band = ([size.k for size in sizes], values), (values - errors, values + errors)
             figures.append(
                 _draw(name, "number of features", points, marks, words, band=band, mark=(k, chosen))
@@ -173,7 +127,7 @@ def _fit_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
         rows = np.linspace(0, len(report.actual) - 1, min(POINTS, len(report.actual))).astype(int)
         actual, predicted = report.actual[rows], report.predicted[rows]
         ends = [float(min(actual.min(), predicted.min())), float(max(actual.max(), predicted.max()))]
-        title = f"Actual {quoted(report.model.encoding.target)}"
+        title = f"Actual {pages.quoted(report.model.encoding.target)}"
         level = [float(predicted.min()), float(predicted.max())], [0, 0]
         draw = partial(draw, label="predicted", scattered=True)
         left = draw("Actual less predicted", points=(predicted, actual - predicted), beside=level)
@@ -185,7 +139,7 @@ def _fit_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
     truth = report.actual == label
     chance = report.predicted[:, list(classes).index(label)]
     observed, said = calibration_curve(truth, chance, n_bins=BINS, strategy="quantile")
-    name, diagonal = f"predicted chance of {quoted(label, 24)}", ([0, 1], [0, 1])
+    name, diagonal = f"predicted chance of {pages.quoted(label, 24)}", ([0, 1], [0, 1])
     often = draw("How often it is so", name, (said, observed), beside=diagonal)
     draw = partial(draw, size=0)
     if rare is None:
@@ -247,15 +201,10 @@ def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
     }
 
 
-def _confusion(report: FitReport) -> list[tuple[float | str, list[tuple[int, int, bool]]]]:
-    """Return for every class how often each was said: the count, its share in percent, if it is right."""
+def _confusion(report: FitReport) -> list[list[int]]:
+    """Return for every class how often each was said."""
     if report.model.classes is None:
         return []
     classes = list(report.model.classes)
-    said = np.array(classes)[np.argmax(report.predicted, axis=1)]
-    counts = confusion_matrix(report.actual, said.astype(report.actual.dtype), labels=classes)
-    shares = 100 * counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    return [
-        (label, [(int(n), round(float(s)), i == j) for j, (n, s) in enumerate(zip(counts[i], shares[i]))])
-        for i, label in enumerate(classes)
-    ]
+    said = np.array(classes)[np.argmax(report.predicted, axis=1)].astype(report.actual.dtype)
+    return confusion_matrix(report.actual, said, labels=classes).tolist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import skpursuit
 from skpursuit.metrics import relative_error, support_overlap
 
 from . import methods as compared
-from .grid import Cell
+from .grid import Cell, CellRows
 from .loaders import AudioRecording, find_audio, make_music
+from .methods import OwnSelectors
 
 MEASURED = ("error", "error_square", "seconds", "share_read", "entries_read", "iterations", "same_atoms")
 K = 10
@@ -47,8 +47,8 @@ def run_audio(
     cell: Cell,
     data: str | Path | None,
     methods: tuple[str, ...],
-    user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS,
-) -> list[dict[str, Any]]:
+    user_selectors: OwnSelectors = compared.NONE,
+) -> CellRows:
     """Code some pieces by every method, one after the other on each piece, exact first."""
     dictionary = learned(data, cell["atoms"])
     X = skpursuit.as_design(np.ascontiguousarray(dictionary.T))

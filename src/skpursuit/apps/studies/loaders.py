@@ -7,8 +7,6 @@ methods run, and say nothing about real text or music.
 from __future__ import annotations
 
 import warnings
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +49,7 @@ def find_text(folder: str | Path, least: int = 1) -> list[TextCollection]:
 
 
 def load_text(path: str | Path, least: int = 1) -> TextCollection:
-    """Load one collection: CLUTO or Matlab ``.mat``, ``.svm`` (svmlight) or ``.npz``.
+    """Load one collection: CLUTO or Matlab ``.mat``, or ``.svm`` (svmlight).
 
     At ``least`` so many documents must have words in them.
     """
@@ -123,21 +121,6 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
     raise DataError(path, "there are no class labels beside it", remedy)
 
 
-def _read_npz(path: Path) -> tuple[csr_array, np.ndarray]:
-    """Counts in CSR form (data, indices, indptr, shape) and labels y."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            data, indices, indptr, shape, labels = (
-                stored[name] for name in ("data", "indices", "indptr", "shape", "y")
-            )
-        X = csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        X.check_format(full_check=True)
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        remedy = f"store data, indices, indptr, shape and y with numpy.savez ({error})"
-        raise DataError(path, "this is not a whole collection", remedy) from None
-    return X, np.ravel(labels)
-
-
 def _read_svmlight(path: Path) -> tuple[csr_array, np.ndarray]:
     columns = read_columns(path, ReadOptions(format="svmlight"))
     assert columns.matrix is not None
@@ -146,7 +129,6 @@ def _read_svmlight(path: Path) -> tuple[csr_array, np.ndarray]:
 
 _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {
     ".mat": _read_mat,
-    ".npz": _read_npz,
     **dict.fromkeys((".svm", ".svmlight", ".libsvm"), _read_svmlight),
 }
 

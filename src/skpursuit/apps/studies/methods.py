@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from skpursuit.selectors.top_k import resolve_top_k
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
 RESULT_COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
-NO_USER_SELECTORS: Mapping[str, str] = {}  # selectors of one's own
+OwnSelectors: TypeAlias = Mapping[str, str]  # where selectors of one's own are, by their names
+NONE: OwnSelectors = {}
 
 
 class MethodError(FileError):
@@ -70,7 +71,7 @@ def settings_of(method: str) -> list[str]:
     return METHODS[method].get("takes", []) if method in METHODS else []
 
 
-def runs(study: str, method: str, user_selectors: Mapping[str, str] = NO_USER_SELECTORS) -> bool:
+def runs(study: str, method: str, user_selectors: OwnSelectors = NONE) -> bool:
     """Whether a study can run a method; a race needs one that records its rounds."""
     if study == "race" and make_selector(method, user_selectors=user_selectors).rounds is None:
         return False
@@ -95,15 +96,9 @@ def encode_columns(columns: np.ndarray, d: int) -> str:
 
 
 def make_selector(
-    method: str,
-    stability: float = 0.02,
-    budget: float = 0.2,
-    user_selectors: Mapping[str, str] = NO_USER_SELECTORS,
+    method: str, stability: float = 0.02, budget: float = 0.2, user_selectors: OwnSelectors = NONE
 ) -> Selector:
-    """The selector of a method, with N_s of the stability rule and the budget of the bandits.
-
-    ``user_selectors`` says where selectors of one's own are, by the name of the method.
-    """
+    """The selector of a method, with N_s of the stability rule and the budget of the bandits."""
     if method in user_selectors:
         return load_selector(user_selectors[method])
     one = METHODS.get(method, {"selector": method})  # a selector by its name is a method as well

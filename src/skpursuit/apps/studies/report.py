@@ -90,7 +90,6 @@ def render_page(folder: str | Path) -> tuple[str, str]:
         sizes=min(sizes) if len(sizes) == 1 else "mixed",
         results=results,
         claims=claims,
-        shipped=statistics.shipped_verdicts() if sizes != {"full"} else {},
         machines=list({str(run): run for run in runs}.values()),
         days=list(dict.fromkeys([*days[:1], *days[-1:]])),
         statistics=statistics,

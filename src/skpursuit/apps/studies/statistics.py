@@ -257,10 +257,3 @@ def claims_csv(claims: Sequence[Mapping[str, str]]) -> str:
     writer.writeheader()
     writer.writerows(claims)
     return text.getvalue()
-
-
-def shipped_verdicts() -> dict[str, dict[str, str]]:
-    """The claims as the shipped full run graded them, by their words; nothing before there was one."""
-    shipped = files(__package__).joinpath("claims.csv")
-    lines = shipped.read_text(encoding="utf-8").splitlines() if shipped.is_file() else []
-    return {row["claim"]: row for row in csv.DictReader(lines)}

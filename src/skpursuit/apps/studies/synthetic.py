@@ -6,7 +6,6 @@ A cell is one problem and one method.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,7 +19,8 @@ from skpursuit.plots import trace
 from skpursuit.selectors import Query, Signed
 
 from . import methods as compared
-from .grid import Cell
+from .grid import Cell, CellRows
+from .methods import OwnSelectors
 
 ProblemKey = tuple[int, int, int, int, float, str]  # n, d, k, the trial, the noise and the family of X
 RACE_STEPS = 25  # rows of a race, beside those where columns are dropped
@@ -96,9 +96,7 @@ def measure(place: ProblemKey, solver: Any, selector: Any, exact: np.ndarray | N
 reference = lru_cache(maxsize=2)(measure)
 
 
-def _run(
-    cell: Cell, solver: Any, exact: Measurement, user_selectors: Mapping[str, str]
-) -> list[dict[str, Any]]:
+def _run(cell: Cell, solver: Any, exact: Measurement, user_selectors: OwnSelectors) -> CellRows:
     given = {name: cell[name] for name in ("stability", "budget") if cell.get(name) is not None}
     selector = compared.make_selector(cell["method"], **given, user_selectors=user_selectors)
     row = measure(place_of(cell), solver, selector, exact.atoms).row
@@ -107,18 +105,14 @@ def _run(
     return [row]
 
 
-def run_omp(
-    cell: Cell, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
-) -> list[dict[str, Any]]:
+def run_omp(cell: Cell, user_selectors: OwnSelectors = compared.NONE) -> CellRows:
     """OMP for k iterations."""
     solver = skpursuit.OMP(n_nonzero_coefs=cell["k"])
     exact = reference(place_of(cell), solver, "exact")
     return [exact.row] if cell["method"] == "exact" else _run(cell, solver, exact, user_selectors)
 
 
-def run_fw(
-    cell: Cell, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
-) -> list[dict[str, Any]]:
+def run_fw(cell: Cell, user_selectors: OwnSelectors = compared.NONE) -> CellRows:
     """Frank-Wolfe on the ball of radius ‖w*‖_1, exact line search."""
     radius = float(np.abs(toy(place_of(cell))[2]).sum())
     ball, steps = skpursuit.L1Ball(radius), cell["iteration_limit"]
@@ -128,9 +122,7 @@ def run_fw(
     return _run(cell, solver, exact, user_selectors)
 
 
-def run_cosamp(
-    cell: Cell, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
-) -> list[dict[str, Any]]:
+def run_cosamp(cell: Cell, user_selectors: OwnSelectors = compared.NONE) -> CellRows:
     """CoSaMP: methods ending in -k make k iterations, the others stop at 1.001 times exact's residual."""
     k, method, place = cell["k"], cell["method"], place_of(cell)
     settled = reference(place, skpursuit.CoSaMP(n_nonzero_coefs=k, max_iter=k, tol=1e-6), "exact")
@@ -147,9 +139,7 @@ def run_cosamp(
     return _run(cell, solver, exact, user_selectors)
 
 
-def run_race(
-    cell: Cell, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
-) -> list[dict[str, Any]]:
+def run_race(cell: Cell, user_selectors: OwnSelectors = compared.NONE) -> CellRows:
     """Follow the first selection of a pursuit; one row for every step of it that is kept."""
     X, y, _ = toy(place_of(cell))
     query = Query(-y, rng=np.random.default_rng(cell["trial"]))
@@ -180,7 +170,7 @@ def sign_problem(trial: int, n: int = 32, d: int = 16, agree: int = 25) -> tuple
     return X, r
 
 
-def run_theory(cell: Cell) -> list[dict[str, Any]]:
+def run_theory(cell: Cell) -> CellRows:
     """What the theorems promise, and what is measured: a kind of comparison a cell."""
     if cell["kind"] == "success":
         return _success(cell)
@@ -203,7 +193,7 @@ def run_theory(cell: Cell) -> list[dict[str, Any]]:
     return rows
 
 
-def _success(cell: Cell) -> list[dict[str, Any]]:
+def _success(cell: Cell) -> CellRows:
     """How often a bandit finds the smallest entry of one problem, and of five in a row."""
     promise = theory.reject_probability if cell["method"] == "reject" else theory.success_probability
     selector, hits, chances = compared.make_selector(cell["method"], budget=cell["x"]), [], []

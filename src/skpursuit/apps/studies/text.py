@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import skpursuit
 from skpursuit.metrics import support_overlap
 
 from . import methods as compared
-from .grid import Cell
+from .grid import Cell, CellRows
 from .loaders import TextCollection, find_text, make_text
+from .methods import OwnSelectors
 
 SIZES = (10, 50, 100, 250)
 STAND_IN_SIZES = SIZES[:2]
@@ -61,8 +61,8 @@ def text_solver(method: str, k: int, n: int) -> Any:
 
 
 def run_text(
-    cell: Cell, data: str | Path | None = None, user_selectors: Mapping[str, str] = compared.NO_USER_SELECTORS
-) -> list[dict[str, Any]]:
+    cell: Cell, data: str | Path | None = None, user_selectors: OwnSelectors = compared.NONE
+) -> CellRows:
     """Choose k, fit, and test one method on one split; the first half of the classes is positive."""
     collection = collections(data)[cell["collection"]]
     norms = np.sqrt(np.asarray(collection.X.multiply(collection.X).sum(axis=1)).ravel())

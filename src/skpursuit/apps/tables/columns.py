@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,6 @@ from .errors import TableProblem, quote
 
 Matrix: TypeAlias = np.ndarray | csr_array
 
-MAX_DIGITS_CHECKED = 1000  # whole numbers beyond 2^53 that are looked at for digits that are lost
 LARGE_TABLE_BYTES = 1e9  # bytes of memory that a table unpacks to, from which it is told
 MAX_TOTALS = 3  # last rows, such as a total and an average
 
@@ -165,17 +163,6 @@ class RawColumn:
             return self.plain_numbers, np.zeros(len(self), dtype=bool)
         return parsing.parse_numbers(self.texts, decimal, unit)
 
-    @property
-    def lost_digits(self) -> str:
-        """A whole number that loses digits as one of float64; empty if none does."""
-        numbers = self.plain_numbers if self.is_text else self._typed[0]
-        found = np.empty(0) if numbers is None else numbers
-        for row in np.flatnonzero(np.abs(found) >= 2**53)[:MAX_DIGITS_CHECKED].tolist():
-            cell = self.cell(row).strip()
-            if re.fullmatch(r"[+-]?\d+", cell) and int(cell) != int(found[row]):
-                return cell
-        return ""
-
     def units(self, decimal: str) -> list[str]:
         """Return the signs and units that numbers carry here, the most frequent first; "" is none."""
         counts: dict[str, int] = {}
@@ -290,7 +277,7 @@ def unique_names(names: Iterable[object]) -> list[str]:
     return list(found)
 
 
-def trailing_totals(
+def last_totals(
     rows: Sequence[Sequence[object]], tail: Sequence[Sequence[object]], options: ReadOptions
 ) -> int:
     """Return how many of the last rows (`tail`) are totals, and tell it; `rows` are the first ones."""

@@ -25,8 +25,8 @@ from .columns import (
     RawTable,
     ReadOptions,
     is_total_row,
+    last_totals,
     may_have_totals,
-    trailing_totals,
     unique_names,
 )
 from .errors import TableProblem, quote, quote_list, raise_problems
@@ -106,7 +106,7 @@ def _rows(
         table = _without(table, dict.fromkeys(table.column_names, ""))
     table = _without(table, {name: name for name in table.column_names})  # files that were put together
     last = [list(row.values()) for row in table.slice(max(0, table.num_rows - MAX_TOTALS)).to_pylist()]
-    table = table.slice(0, table.num_rows - trailing_totals(layout.rows, last, options))
+    table = table.slice(0, table.num_rows - last_totals(layout.rows, last, options))
     wanted = _wanted(layout, options)
     return wanted, table.select(wanted).columns
 

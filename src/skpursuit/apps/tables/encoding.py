@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from .column_kinds import AnyKind, CellCounts, Date, Number, Ordinal, YesNo
-from .columns import Matrix, RawColumn, RawTable
+from .columns import Matrix, RawTable
 from .errors import TableProblem, attach_path, quote, quote_list, raise_problems
 from .infer_kinds import EncodingOptions, infer_kinds
 from .parsing import BOOLEAN_WORDS
@@ -157,8 +157,6 @@ def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
             del known["y"]
         kinds = infer_kinds(known, replace(options, target=target))
         target_kind = kinds.pop(target)
-        numbers = [kind.name for kind in (target_kind, *kinds.values()) if isinstance(kind, Number)]
-        _tell_lost_digits(columns.path, {name: known[name] for name in numbers})
         y, keep = extract_target(columns, target, target_kind, target in options.kinds)
         block = [Number(name, 0.0) for name in columns.names if name not in alone]
         encoding = TableEncoding(target, (*block, *kinds.values()), target_kind)
@@ -169,16 +167,6 @@ def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
     with attach_path(columns.path):
         _check_range(table)
     return table if keep.all() else table.take(np.flatnonzero(keep))
-
-
-def _tell_lost_digits(path: str, numbers: Mapping[str, RawColumn]) -> None:
-    """Warn of whole numbers that float64 rounds, as long identifiers are."""
-    lost = {name: cell for name, column in numbers.items() if (cell := column.lost_digits)}
-    if lost:
-        name, cell = next(iter(lost.items()))
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        told = f"{path}: column {quote(name)}{more}: whole numbers beyond 2^53 lose digits, such as {cell}"
-        warnings.warn(f"{told}; if they are names, call the column a category", UserWarning, stacklevel=3)
 
 
 def _check_range(table: EncodedTable) -> None:

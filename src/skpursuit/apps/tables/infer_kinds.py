@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow
 from msgspec.structs import replace
 
+from . import parsing
 from .column_kinds import (
     MISSING_LEVEL,
     OTHER_LEVEL,
@@ -28,18 +29,6 @@ from .column_kinds import (
 )
 from .columns import RawColumn
 from .errors import TableProblem, quote
-from .parsing import (
-    BOOLEAN_WORDS,
-    BOOLEAN_WORDS_OR_DIGITS,
-    GAPS_ABOVE,
-    GAPS_BELOW,
-    ORDERS,
-    TWO_SPANS,
-    calendar_part,
-    date_shares,
-    decimal_signs,
-    ordered_levels,
-)
 
 MIN_PARSED_SHARE = 0.95  # share of cells that must be of a kind; the others count as missing
 FEW_STRAYS = 3  # different texts in a column of numbers that are taken for marks of missing values
@@ -94,13 +83,13 @@ def infer_kinds(raw: Mapping[str, RawColumn], options: EncodingOptions) -> dict[
 
 def _shares(name: str, column: RawColumn) -> dict[str, float]:
     """Return the share of a column that each order of day, month and year can read."""
-    none = dict.fromkeys(ORDERS, 0.0)
+    none = dict.fromkeys(parsing.ORDERS, 0.0)
     if not column.is_text or (column.plain_numbers is not None and not _DATE_NAME.search(name)):
         return none
     if not any(re.search(r"\d", text) and len(text) < MAX_DATE_LENGTH for text in column.head(50) or "0"):
         return none
     labels = column.factorized[1]
-    return date_shares(labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]) if labels else none
+    return parsing.date_shares(labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]) if labels else none
 
 
 def _infer_locale(
@@ -123,7 +112,7 @@ def _infer_locale(
     count = {".": 0, ",": 0}
     for column in voters[:: 1 + len(voters) // MAX_DECIMAL_COLUMNS]:
         if column.plain_numbers is None or (column.plain_numbers % 1).any():
-            for sign in decimal_signs(RawColumn(column.values.slice(0, MAX_DECIMAL_ROWS)).texts):
+            for sign in parsing.decimal_signs(RawColumn(column.values.slice(0, MAX_DECIMAL_ROWS)).texts):
                 count[sign] += 1
     comma = count[","] > count["."] or (count[","] == count["."] and european)
     decimal = options.decimal or ("," if comma else ".")
@@ -182,6 +171,8 @@ class ColumnInference:
             return self._measured(Date(self.name), forced=True)
         if pyarrow.types.is_boolean(self.column.type):
             return self._yes_no(forced=True) or YesNo(self.name)
+        if pyarrow.types.is_integer(self.column.type) and self._has_long_numbers():
+            return self._category()
         return self._measured(Number(self.name, unit=self.column.unit))
 
     # -- numbers
@@ -212,7 +203,7 @@ class ColumnInference:
 
     def _is_code(self) -> bool:
         """Whether digits are names: postal codes, or anything of a fixed length that may begin with 0."""
-        if _CODE.search(self.name):
+        if _CODE.search(self.name) or self._has_long_numbers():
             return True
         given = filter(None, self.column.values.slice(0, 2000).to_pylist())
         if not re.search(r"^\s*0\w", "\n".join(given), re.M):
@@ -220,6 +211,10 @@ class ColumnInference:
         first = self.column.head(2000)
         same = len({len(text) for text in first}) == 1 and all(text.isalnum() for text in first)
         return same and len(first[0]) > 1 and any(text[0] == "0" for text in first)
+
+    def _has_long_numbers(self) -> bool:
+        """Whether whole numbers have so many digits that one of float64 would lose some: they are names."""
+        return any(len(text) > 15 and text.isdigit() for text in self.column.head(2000))
 
     def _measured(self, kind: Number | Ordinal | Date, forced: bool = False) -> AnyKind:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
@@ -252,8 +247,6 @@ class ColumnInference:
     def _useless(self, known: np.ndarray, missing: int) -> str:
         if np.all(known == known[0]):
             few = missing < MANY_MISSING * len(self.column)
-            if few and (cell := self.column.lost_digits):
-                return f"the same number in every row once digits beyond 2^53 are lost, such as {cell}"
             return f"the same value in every row, {known[0]:g}" if few else ""
         if (
             missing
@@ -262,21 +255,12 @@ class ColumnInference:
             or np.any(known % 1)
         ):
             return ""
-        different, steps = len(np.unique(known)), np.diff(known)
-        low, high = np.abs(known).min(), np.abs(known).max()
-        if self.name == "column 1":
-            named = bool(np.all(steps == 1))
-        else:  # a counter that began long before; long numbers of as many digits; years are neither
-            named = (
-                bool(_IDENTIFIER.search(self.name))
-                or (
-                    low > 1000
-                    and high < 1.5 * low
-                    and bool((steps > 0).all() or (steps < 0).all())
-                    and not 1500 < low < 2100
-                )
-                or (low >= LONG_NUMBER and len(str(int(low))) == len(str(int(high))))
-            )
+        different, steps, size = len(np.unique(known)), np.diff(known), np.abs(known)
+        low, high = size.min(), size.max()
+        # A counter may have begun long before its first row, as years have; long numbers have as many digits.
+        counts = low > 1000 and high < 1.5 * low and not 1500 < low < 2100 and (np.ptp(np.sign(steps)) == 0)
+        named = counts or (low >= LONG_NUMBER and len(f"{low:.0f}") == len(f"{high:.0f}"))
+        named = np.all(steps == 1) if self.name == "column 1" else named or _IDENTIFIER.search(self.name)
         if named and different == len(known):
             return "an identifier: another number in every row"
         if _NAMED_ID.search(self.name) and different > max(MAX_LEVELS, 0.1 * len(known)):
@@ -288,13 +272,13 @@ class ColumnInference:
     def _order(self, shares: dict[str, float]) -> str:
         """The order that reads most; where day and month look alike, that of the rest of the file."""
         preferred = ("ymd", "dmy", "mdy") if self.day_first else ("ymd", "mdy", "dmy")
-        return max((*preferred, *ORDERS), key=lambda order: shares[order])
+        return max((*preferred, *parsing.ORDERS), key=lambda order: shares[order])
 
     def _date(self) -> AnyKind | None:
         order = self._order(self.shares)
         if self.shares[order] < MIN_PARSED_SHARE or (order == "compact" and not _DATE_NAME.search(self.name)):
             return None
-        if order == "duration" and not any(map(TWO_SPANS.search, self.column.factorized[1])):
+        if order == "duration" and not any(map(parsing.TWO_SPANS.search, self.column.factorized[1])):
             return None
         return self._measured(Date(self.name, order=order), forced=True)
 
@@ -304,7 +288,7 @@ class ColumnInference:
         first = 0.0 if alone else float(np.floor(known.min()))
         monthly = bool((known.astype("M8[D]") == known.astype("M8[D]").astype("M8[M]")).all())
         parts = alone or [part for part in PARTS[:4] if part != "weekday" or not monthly]
-        varying = [part for part in parts if len(np.unique(calendar_part(part, known, first))) > 1]
+        varying = [part for part in parts if len(np.unique(parsing.calendar_part(part, known, first))) > 1]
         return replace(kind, first=first, parts=tuple(varying))
 
     # -- categories
@@ -313,7 +297,7 @@ class ColumnInference:
         if not forced and self.column.plain_numbers is not None:
             return None
         codes, labels = self.column.factorized
-        words = BOOLEAN_WORDS_OR_DIGITS if forced else BOOLEAN_WORDS
+        words = parsing.BOOLEAN_WORDS_OR_DIGITS if forced else parsing.BOOLEAN_WORDS
         truths = [words.get(label.casefold()) for label in labels]
         yes, no = ([label for label, t in zip(labels, truths) if t is truth] for truth in (True, False))
         gaps = int((codes < 0).sum())
@@ -334,7 +318,7 @@ class ColumnInference:
         labels = self.column.factorized[1]
         if said is None and (self.name == self.options.target or len(labels) > SMALL_CATEGORY):
             return None
-        if levels := ordered_levels(labels, self.name, said):
+        if levels := parsing.ordered_levels(labels, self.name, said):
             return self._measured(Ordinal(self.name, levels=levels), forced=True)
         if said is not None:
             raise TableProblem("no order", name=self.name, levels=labels, order=",".join(sorted(labels)[:9]))
@@ -379,11 +363,11 @@ class ColumnInference:
 def _gaps(known: np.ndarray) -> tuple[float, ...]:
     """Return the numbers that stand for missing values, as statistics programs write them."""
     gaps: tuple[float, ...] = ()
-    if known.min() in GAPS_BELOW:
+    if known.min() in parsing.GAPS_BELOW:
         below = known[known < 0]
-        if MIN_MISSING_CODES <= below.size < 0.5 * known.size and np.isin(below, GAPS_BELOW).all():
+        if MIN_MISSING_CODES <= below.size < 0.5 * known.size and np.isin(below, parsing.GAPS_BELOW).all():
             gaps = tuple(np.unique(below).tolist())
-    if (top := known.max()) in GAPS_ABOVE:
+    if (top := known.max()) in parsing.GAPS_ABOVE:
         rest = known[known < top]
         several = MIN_MISSING_CODES <= known.size - rest.size < 0.5 * known.size
         if several and MISSING_CODE_RATIO * rest.max() < top:

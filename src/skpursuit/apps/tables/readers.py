@@ -27,7 +27,7 @@ from sklearn.datasets import load_svmlight_file
 from skpursuit.data.disk.npy_source import list_data_files
 from skpursuit.data.disk.parquet_source import ENDINGS, row_indexes
 
-from .columns import RawColumn, RawTable, ReadOptions, trailing_totals
+from .columns import RawColumn, RawTable, ReadOptions, last_totals
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
 from .text_files import TextFile, read_text
@@ -159,7 +159,7 @@ def read_excel(path: Path, options: ReadOptions) -> RawTable:
     data = rows[above:]
     if not data:
         raise TableProblem("empty sheet")
-    totals = trailing_totals(data, data[1:], options)
+    totals = last_totals(data, data[1:], options)
     columns = map(_typed, zip(*data[: len(data) - totals]))
     return RawTable.of(path, heads, columns, units or itertools.repeat(""))
 
