@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from skpursuit.apps.cli import main
 from skpursuit.apps.studies import grid, studies
 from skpursuit.apps.studies.grid import CellError
-from skpursuit.apps.studies.loaders import DataError
+from skpursuit.apps.tables import TableError
 from tests.apps.browser import browse, needs_browser
 from tests.apps.cli import small_studies
 
@@ -111,7 +111,7 @@ def test_a_results_folder_that_is_a_file(small, tmp_path):
     ("error", "code", "words"),
     [
         (RuntimeError("x"), 1, "run again to resume"),
-        (DataError("a.npz", "it is bad", "get it again"), 2, "a.npz: it is bad; get it again"),
+        (TableError("a.npz", "it is bad", "get it again"), 2, "a.npz: it is bad; get it again"),
         (None, 130, "\nbudget: stopped; finished cells are saved, and the same command resumes the run\n"),
     ],
 )

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from skpursuit import _atomic_files as _files
 from skpursuit.apps.models import model_file
-from skpursuit.apps.models.model_file import LinearModel, ModelFileError, linear_model, load_model
-from skpursuit.apps.tables import EncodingOptions, TableEncoding, read_columns, read_table
+from skpursuit.apps.models.model_file import LinearModel, linear_model, load_model
+from skpursuit.apps.tables import EncodingOptions, TableEncoding, TableError, read_columns, read_table
 from skpursuit.apps.tables.errors import TableProblem
 
 VERSION = b'{"format": "skpursuit linear model", "format_version": %d}'
@@ -85,7 +85,7 @@ def test_every_single_bit_of_a_coefficient_survives(tmp_path, table):
 def test_cut_off(saved, share):
     content = saved.read_bytes()
     saved.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(ModelFileError, match="this is not JSON, or only the beginning") as caught:
+    with pytest.raises(TableError, match="this is not JSON, or only the beginning") as caught:
         load_model(saved)
     assert str(caught.value).startswith(str(saved))
 
@@ -96,7 +96,7 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
     assert load_model(saved).features == ("c=b", "x")
     document["model"]["coefficients"][0]["coef"] = [2.5]
     saved.write_text(json.dumps(document))
-    with pytest.raises(ModelFileError, match="checksum"):
+    with pytest.raises(TableError, match="checksum"):
         load_model(saved)
 
 
@@ -112,11 +112,11 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
 def test_other_versions_and_other_files(tmp_path, content, words):
     other = tmp_path / "other.json"
     other.write_bytes(content)
-    with pytest.raises(ModelFileError, match=words):
+    with pytest.raises(TableError, match=words):
         load_model(other)
-    with pytest.raises(ModelFileError, match="no such file"):
+    with pytest.raises(TableError, match="no such file"):
         load_model(tmp_path / "absent.json")
-    with pytest.raises(ModelFileError, match="cannot be read"):
+    with pytest.raises(TableError, match="cannot be read"):
         load_model(tmp_path)
 
 
@@ -172,14 +172,14 @@ def check_wrong(path, change, value):
     change(document["model"], value)
     document["sha256"] = model_file._checksum(document["model"])
     path.write_text(json.dumps(document))
-    with pytest.raises(ModelFileError, match="missing or wrong"):
+    with pytest.raises(TableError, match="missing or wrong"):
         load_model(path)
 
 
 @pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", r'"\ud800"'])
 def test_what_is_no_number_or_text_is_no_json(saved, number):
     saved.write_text(saved.read_text().replace("0.25", number))
-    with pytest.raises(ModelFileError, match="not JSON"):
+    with pytest.raises(TableError, match="not JSON"):
         load_model(saved)
 
 

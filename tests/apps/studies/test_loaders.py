@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from skpursuit.apps.studies.loaders import (
-    DataError,
     find_audio,
     find_text,
     load_audio,
@@ -18,6 +17,7 @@ from skpursuit.apps.studies.loaders import (
     make_music,
     make_text,
 )
+from skpursuit.apps.tables import TableError
 
 COUNTS = np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 0, 0, 5]])
 
@@ -67,14 +67,14 @@ def test_a_folder_is_searched_with_its_inner_folder(tmp_path):
     (tmp_path / "text").mkdir()
     svmlight(tmp_path / "text")
     cluto(tmp_path / "text")
-    assert [collection.name for collection in find_text(tmp_path)] == ["s", "z"]
-    assert [collection.name for collection in find_text(tmp_path / "text")] == ["s", "z"]
+    assert [collection.name for collection in find_text(tmp_path)] == ["c", "s"]
+    assert [collection.name for collection in find_text(tmp_path / "text")] == ["c", "s"]
 
 
 def test_collections_too_small_for_a_study(tmp_path):
     (tmp_path / "s.svm").write_text("1 1:1\n2 2:1\n" * 4 + "1 1:0\n" * 5)
     assert len(load_text(tmp_path / "s.svm", least=8).y) == 13
-    with pytest.raises(DataError, match=r"s\.svm: too few documents: 8 with words, where at least 9"):
+    with pytest.raises(TableError, match=r"s\.svm: too few documents: 8 with words, where at least 9"):
         find_text(tmp_path, least=9)
 
 
@@ -94,7 +94,7 @@ def test_collections_too_small_for_a_study(tmp_path):
 )
 def test_damaged_collections(tmp_path, make, match):
     path = make(tmp_path)
-    with pytest.raises(DataError, match=match) as caught:
+    with pytest.raises(TableError, match=match) as caught:
         load_text(path)
     assert str(caught.value).startswith(str(path))
 
@@ -102,18 +102,18 @@ def test_damaged_collections(tmp_path, make, match):
 def test_other_damage(tmp_path):
     path = matlab(tmp_path)
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match="damaged or cut off"):
+    with pytest.raises(TableError, match="damaged or cut off"):
         load_text(path)
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
-    with pytest.raises(DataError, match="save it again with -v7"):
+    with pytest.raises(TableError, match="save it again with -v7"):
         load_text(path)
     (tmp_path / "x.doc").write_text("x")
-    with pytest.raises(DataError, match="not a known format"):
+    with pytest.raises(TableError, match="not a known format"):
         load_text(tmp_path / "x.doc")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="holds no text files"):
+    with pytest.raises(TableError, match="holds no text files"):
         find_text(tmp_path / "empty")
-    with pytest.raises(DataError, match="no such folder"):
+    with pytest.raises(TableError, match="no such folder"):
         find_audio(tmp_path / "none")
 
 
@@ -136,7 +136,7 @@ def test_several_recordings_and_their_rates(tmp_path):
     soundfile.write(tmp_path / "audio" / "b.wav", np.zeros(2048), 8000)
     assert find_audio(tmp_path).pieces.shape == (3, 1024)
     soundfile.write(tmp_path / "audio" / "b.wav", np.zeros(2048), 16000)
-    with pytest.raises(DataError, match=r"different sampling rates \[8000, 16000\]"):
+    with pytest.raises(TableError, match=r"different sampling rates \[8000, 16000\]"):
         find_audio(tmp_path)
 
 
@@ -144,10 +144,10 @@ def test_bad_sound(tmp_path, monkeypatch):
     soundfile = pytest.importorskip("soundfile")
     path = tmp_path / "s.wav"
     path.write_bytes(b"RIFF nonsense")
-    with pytest.raises(DataError, match="cannot be read as sound"):
+    with pytest.raises(TableError, match="cannot be read as sound"):
         load_audio(path)
     soundfile.write(path, np.zeros(100), 8000)
-    with pytest.raises(DataError, match="shorter than one piece"):
+    with pytest.raises(TableError, match="shorter than one piece"):
         load_audio(path)
     real = builtins.__import__
 
@@ -157,7 +157,7 @@ def test_bad_sound(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(DataError, match=r"skpursuit\[audio\]"):
+    with pytest.raises(TableError, match=r"skpursuit\[audio\]"):
         load_audio(path)
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from skpursuit.apps.studies import statistics
-from skpursuit.apps.studies.loaders import DataError
 from skpursuit.apps.studies.methods import DECLARED, METHODS, RESULT_COLUMNS
 from skpursuit.apps.studies.report import render_page
 from skpursuit.apps.studies.results import Results, ResultsError, ResultsFile, read_results
 from skpursuit.apps.studies.statistics import graded_claims, ratios
 from skpursuit.apps.studies.studies import STUDIES
+from skpursuit.apps.tables import TableError
 
 SOLVED = {"n": 20, "d": 40, "k": 3, "trial": 0, "snr": 3.0, "seconds": 0.5, "f_measure": 1.0}
 HEARD = {"first": 0, "count": 8, "atoms": 16, "error": 0.25, "error_square": 0.07, "seconds": 0.5}
@@ -36,7 +36,7 @@ def write(folder, name, rows, **settings):
 
 
 def refusal(folder):
-    with pytest.raises(ResultsError) as caught:
+    with pytest.raises(TableError) as caught:
         render_page(folder)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -130,7 +130,7 @@ def test_times_too_short_to_measure_have_no_ratio(tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="nofolder: there is no such folder; run `skpursuit"):
+    with pytest.raises(TableError, match="nofolder: there is no such folder; run `skpursuit"):
         render_page(tmp_path / "nofolder")
 
 

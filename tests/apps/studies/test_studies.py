@@ -11,13 +11,12 @@ import pytest
 from skpursuit import OMP, CoSaMP, as_design, datasets, minimize
 from skpursuit.apps.studies import audio, synthetic, text
 from skpursuit.apps.studies.grid import run_experiment
-from skpursuit.apps.studies.loaders import AudioRecording, DataError, make_music, make_text
+from skpursuit.apps.studies.loaders import AudioRecording, make_music, make_text
 from skpursuit.apps.studies.methods import (
     DECLARED,
     METHODS,
     RESULT_COLUMNS,
     FixedIterationCoSaMP,
-    MethodError,
     RowExact,
     encode_columns,
     load_selector,
@@ -28,6 +27,7 @@ from skpursuit.apps.studies.methods import (
 from skpursuit.apps.studies.results import read_results, settings_digest
 from skpursuit.apps.studies.statistics import common_problems, curves, ratios
 from skpursuit.apps.studies.studies import STUDIES, StudyOptions
+from skpursuit.apps.tables import TableError
 from skpursuit.selectors import Query
 
 TOY = {"n": 60, "d": 120, "k": 4, "trial": 0}
@@ -253,7 +253,7 @@ def test_silence_is_left_out(tiny):
 def test_cells_of_nothing_but_silence_are_left_out(monkeypatch):
     pieces = np.zeros((24, 1024))
     monkeypatch.setattr(audio, "recording", lambda data: AudioRecording("r", pieces, 8000))
-    with pytest.raises(DataError, match="data: its first 24 pieces are silence; give other recordings"):
+    with pytest.raises(TableError, match="data: its first 24 pieces are silence; give other recordings"):
         STUDIES["audio"](StudyOptions(data="data"))
     pieces[10:12] = 1.0
     assert [cell["first"] for cell in STUDIES["audio"](StudyOptions(data="data")).cells] == [8]
@@ -322,7 +322,7 @@ def test_a_race_holds_the_methods_that_record_their_rounds_and_ends_in_their_ans
 )
 def test_files_that_hold_no_selector(tmp_path, content, words):
     (tmp_path / "mine.py").write_text(content)
-    with pytest.raises(MethodError, match=words):
+    with pytest.raises(TableError, match=words):
         load_selector(f"{tmp_path / 'mine.py'}:x")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from skpursuit.apps.cli.program import InputError, Output, command, format_table
+from skpursuit.apps.cli.program import InputError, Output, command
 from skpursuit.progress import current_monitor, monitoring
 
 DEMO_SELECTORS = (
@@ -20,17 +20,6 @@ DEMO_SELECTORS = (
 REJECT_BUDGET = 0.005  # at its default of 0.2 it alone would take minutes
 TIMING_REPEATS = 3
 MAX_REPEAT_SECONDS = 2.0  # seconds: a run of more is not repeated
-LEGEND = """
-vs exact: how many times faster than exact selection by BLAS. X read: bytes a step, share of X.
-same atoms: those that exact finds too. rho: least share of the best score in a step. F: F-measure.
-reject: budget 0.5%.
-"""
-NEXT = """\
-What to try next:
-  skpursuit fit FILE.csv --target COLUMN              a sparse model of your table
-  skpursuit reproduce all && skpursuit report results the experiments of the paper, as a page
-  python -c "import skpursuit; help(skpursuit.minimize)"
-"""
 
 
 def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
@@ -63,13 +52,7 @@ def time_selectors(n: int, d: int, k: int, seed: int) -> list[dict[str, Any]]:
     ]
 
 
-@command(
-    """
-    skpursuit demo
-    skpursuit demo --size 5000 10000 -k 50
-    skpursuit demo --json > demo.json
-    """
-)
+@command
 @click.option(
     "--size", "shape", nargs=2, type=click.IntRange(min=2), default=(2000, 4000), metavar="N D",
     help="Rows and columns of X.",
@@ -89,16 +72,11 @@ def demo(shape: tuple[int, int], k: int, seed: int, out: Output) -> None:
         raise InputError(message)
     try:
         with monitoring("demo", verbose=not out.quiet):
-            kind = f"X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread"
-            out.echo(f"OMP, {k} atoms, {kind}\n")
+            out.echo(
+                f"OMP, {k} atoms, X is {n} x {d} (unit-norm Gaussian columns), noise at 3 dB, one thread\n"
+            )
             timings = time_selectors(n, d, k, seed)
     except MemoryError:
         raise InputError(message) from None
-    cells = "{selector}|{seconds:.3f}|{ratio:.1f}x|{share_read:.1%}|{same_atoms}/{k}|{rho_min:.2f}"
-    cells += "|{f_measure:.2f}|{certificate}"
-    rows = [cells.format(**timing, k=k).split("|") for timing in timings]
-    heads = ["selector", "seconds", "vs exact", "X read", "same atoms", "rho", "F", "certificate"]
-    out.echo(format_table(heads, rows))
-    out.echo(LEGEND)
+    out.echo_template("demo.txt", timings=timings, k=k)
     out.echo_json(timings)
-    out.echo(NEXT)

@@ -99,15 +99,7 @@ def parse_column_kinds(
     return found
 
 
-@command(
-    """
-    skpursuit fit houses.csv --target price --out model.json --report model.html
-    skpursuit fit patients.xlsx --target ill -k 20 --column 'birth=dmy' --drop name
-    skpursuit fit documents.svm -k 50 --task classification --selector certified
-    skpursuit fit folder_of_parquet --target y --memory-limit 2GB
-    skpursuit fit table.dat --format tsv --target y --json > fit.json
-    """
-)
+@command
 @click.option("--target", help="The column to predict; not needed where a file stores a y.")
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
 @click.option("--selection", type=SELECTION, default="one_se", help="one_se: the fewest as good as best.")
@@ -248,13 +240,7 @@ def _made(file: Path, given: Options) -> dict[str, str]:
     return {"command": words, "date": f"{date.today()}", "seed": f"{given['seed']}", "checksum": checksum}
 
 
-@command(
-    """
-    skpursuit predict model.json new_houses.csv
-    skpursuit predict model.json new_houses.csv --id address --out predictions.csv
-    skpursuit predict model.json new.tsv --json
-    """
-)
+@command
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("--out", "predictions", type=FILE, help="Write a CSV file instead of printing.")
 @click.option("--id", "ids", multiple=True, metavar="COLUMN", help="Put a column beside the predictions.")

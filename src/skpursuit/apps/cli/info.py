@@ -53,12 +53,7 @@ def _processor() -> str:
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
-@command(
-    """
-    skpursuit info
-    skpursuit info --json
-    """
-)
+@command
 def info(out: Output) -> None:
     """Show versions, machine, optional packages, solvers, selectors and losses: what a bug report needs."""
     from skpursuit.problem.losses import LOSSES

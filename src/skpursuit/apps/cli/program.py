@@ -14,9 +14,11 @@ import os
 import shlex
 import sys
 import textwrap
+import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,13 +31,6 @@ from skpursuit._text import one_line
 if TYPE_CHECKING:
     from skpursuit.apps.tables.errors import CommandFix
 
-EXAMPLES = """\b
-Examples:
-  skpursuit demo
-  skpursuit fit houses.csv --target price --out model.json
-  skpursuit predict model.json new_houses.csv
-  skpursuit reproduce all && skpursuit report results
-"""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -122,10 +117,16 @@ class CommandGroup(click.Group):
         return shlex.join(["skpursuit", *left, *advice.options])
 
 
+def examples(name: str) -> str:
+    """Return the end of the help of a command, with the examples of examples.toml."""
+    text = files(__package__).joinpath("examples.toml").read_text(encoding="utf-8")
+    return "\b\nExamples:\n" + textwrap.indent(tomllib.loads(text)[name], "  ")
+
+
 @click.group(
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-    epilog=EXAMPLES,
+    epilog=examples("main"),
 )
 @click.version_option(__version__)
 def main() -> None:
@@ -176,29 +177,22 @@ def format_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int 
     return "\n".join(lines)
 
 
-def command(examples: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """Add a command to the program, with examples in its help, one per line.
+def command(function: Callable[..., Any]) -> click.Command:
+    """Add a command to the program, with ``--quiet`` and ``--json``; its function gets an `Output`."""
 
-    Every command has ``--quiet`` and ``--json``, and its function gets an `Output` as ``out``.
-    """
-    lines = textwrap.indent(textwrap.dedent(examples).strip("\n"), "  ")
+    @main.command(epilog=examples(function.__name__))
+    @functools.wraps(function)
+    def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
+        out = Output(quiet, as_json)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *where, **more: out.echo_error(str(message))
+            return function(*args, out=out, **kwargs)
 
-    def decorate(function: Callable[..., Any]) -> click.Command:
-        @main.command(epilog=f"\b\nExamples:\n{lines}")
-        @functools.wraps(function)
-        def run(*args: Any, quiet: bool, as_json: bool, **kwargs: Any) -> Any:
-            out = Output(quiet, as_json)
-            with warnings.catch_warnings():
-                warnings.showwarning = lambda message, *where, **more: out.echo_error(str(message))
-                return function(*args, out=out, **kwargs)
-
-        run.params += [
-            click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
-        ]
-        return run
-
-    return decorate
+    run.params += [
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing but errors."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."),
+    ]
+    return run
 
 
 # -- files

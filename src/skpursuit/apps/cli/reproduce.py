@@ -33,15 +33,7 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     return found
 
 
-@command(
-    """
-    skpursuit reproduce all
-    skpursuit reproduce omp --trials 5 --out mine
-    skpursuit reproduce text audio --data ~/collections
-    skpursuit reproduce omp --selector examples/lucb.py:LUCB --methods exact,halving,LUCB
-    skpursuit reproduce fw --full            (stop with Ctrl-C, run again to resume)
-    """
-)
+@command
 @click.argument("studies", nargs=-1, required=True, type=click.Choice((*STUDY_ORDER, "all")))
 @click.option("--full", is_flag=True, help="The sizes of the paper: hours instead of minutes.")
 @click.option("--trials", type=click.IntRange(min=1), help="Repetitions.  [default: 3, with --full 20]")
@@ -118,12 +110,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
         raise KeyboardInterrupt(message) from None
 
 
-@command(
-    """
-    skpursuit report results
-    skpursuit report results-full --out study.html
-    """
-)
+@command
 @click.argument("folder", type=IN_FOLDER)
 @click.option(
     "--out", "page", type=click.Path(path_type=Path, dir_okay=False),

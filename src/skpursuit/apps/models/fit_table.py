@@ -7,10 +7,9 @@ a report. The same procedure on a training part gives one score on rows that not
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.metrics import r2_score, roc_auc_score, root_mean_squared_error
+from sklearn.metrics import confusion_matrix, r2_score, roc_auc_score, root_mean_squared_error
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -135,7 +134,7 @@ class FitReport:
     def is_useless(self) -> bool:
         """Whether it is no better than a constant, nor puts two classes into the right order."""
         if self.model.classes is not None and len(self.model.classes) == 2:
-            truth = self.actual == np.array(self.model.classes).astype(self.actual.dtype)[1]
+            truth = self.actual == self.labels[1]
             fewer = min(int(truth.sum()), int((~truth).sum()))
             if roc_auc_score(truth, self.predicted[:, 1]) > 0.5 + 3 / math.sqrt(12 * fewer):
                 return False
@@ -144,16 +143,30 @@ class FitReport:
     @property
     def rarest(self) -> ClassFound | None:
         """The smallest class, where it has few of the rows."""
-        if self.model.classes is None:
+        table = self.confusion
+        rows = table.sum(axis=1)
+        if not rows.any() or rows.min() >= RARE_CLASS * rows.sum():
             return None
-        labels = np.array(self.model.classes)
-        called = labels[np.argmax(self.predicted, axis=1)].astype(self.actual.dtype)
-        counts = [int(np.sum(self.actual == label)) for label in labels.astype(self.actual.dtype)]
-        place = int(np.argmin(counts))
-        if counts[place] >= RARE_CLASS * len(self.actual):
-            return None
-        own, said = (these == labels.astype(self.actual.dtype)[place] for these in (self.actual, called))
-        return ClassFound(self.model.classes[place], counts[place], int((own & said).sum()), int(said.sum()))
+        place = int(np.argmin(rows))
+        counts = int(rows[place]), int(table[place, place]), int(table[:, place].sum())
+        return ClassFound(self.labels[place], *counts)
+
+    @property
+    def labels(self) -> list[Any]:
+        """The classes, as they are spelled in `actual`."""
+        return np.array(self.model.classes or ()).astype(self.actual.dtype).tolist()
+
+    @property
+    def called(self) -> np.ndarray:
+        """What was said of each row, of classes the likeliest."""
+        likeliest = self.predicted if self.model.classes is None else np.argmax(self.predicted, axis=1)
+        return np.array(self.labels)[likeliest] if self.labels else likeliest
+
+    @property
+    def confusion(self) -> np.ndarray:
+        """For every class how often each was said."""
+        none = np.zeros((1, 1), dtype=int)
+        return confusion_matrix(self.actual, self.called, labels=self.labels) if self.labels else none
 
 
 def task_of(y: np.ndarray) -> str:
@@ -203,8 +216,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     parts = X_train, y[train], X_test, y[test]
     full_score = _full_model_score(*parts, options) if options.needs_report else None
     current_monitor().set_message("cross-validation on all rows")
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", RuntimeWarning)
+    with warnings.catch_warnings(record=True, action="always", category=RuntimeWarning) as told:
         path = make_estimator(y, options, recording=True).fit(table.X, y)
     path.recorded = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
     place = path.chosen if options.k is None else options.k - 1
@@ -386,17 +398,10 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
 
 def fit_estimator(X: Matrix, y: np.ndarray, options: FitOptions, weights: np.ndarray | None = None) -> Any:
     """A model of k features, or one whose number of features is chosen."""
-    with ignore_warnings():
+    # That columns depend on each other is usual in tables (indicators) and no news.
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         known = y if weights is None else y[weights > 0]
         return make_estimator(known, options).fit(X, y, sample_weight=weights)
-
-
-@contextlib.contextmanager
-def ignore_warnings(kind: type[Warning] = RuntimeWarning) -> Iterator[None]:
-    """Hide warnings: that columns depend on each other is usual in tables (indicators) and no news."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", kind)
-        yield
 
 
 def _full_model_score(
@@ -408,7 +413,7 @@ def _full_model_score(
     regression = options.task == "regression"
     model = RidgeCV(np.logspace(-3, 3, 7)) if regression else LogisticRegression(max_iter=300)
     whole = make_pipeline(StandardScaler(with_mean=not isinstance(X, csr_array)), model)
-    with ignore_warnings(Warning):  # that it has not converged to the last digit does not matter here
+    with warnings.catch_warnings(action="ignore"):  # the last digit does not matter here
         return float(whole.fit(X, y).score(X_test, y_test))
 
 

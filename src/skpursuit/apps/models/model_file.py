@@ -23,18 +23,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 
-from skpursuit._atomic_files import FileError
 from skpursuit._text import one_line
 from skpursuit.apps.tables import EncodedTable, TableEncoding
-from skpursuit.apps.tables.errors import TableProblem
+from skpursuit.apps.tables.errors import TableProblem, attach_path
 from skpursuit.problem.losses import as_loss
 
 MODEL_FORMAT = "skpursuit linear model"
 FORMAT_VERSION = 2
-
-
-class ModelFileError(FileError):
-    """A model file that cannot be used."""
 
 
 class _Coefficient(msgspec.Struct, forbid_unknown_fields=True):
@@ -209,42 +204,43 @@ def model_json(model: LinearModel) -> str:
 
 
 def load_model(path: str | os.PathLike[str]) -> LinearModel:
-    """Read a model; ModelFileError if it is absent, cut off, changed, or of another version."""
-    try:
-        document = msgspec.json.decode(Path(path).read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise ModelFileError(path, "there is no such file", "check the name") from None
-    except OSError as error:
-        raise ModelFileError(path, f"cannot be read ({error.strerror})", "give a readable file") from None
-    except (ValueError, RecursionError):  # not UTF-8 either
-        problem = "this is not JSON, or only the beginning of it"
-        raise ModelFileError(path, problem, "give a whole file that `skpursuit fit` wrote") from None
-    if not isinstance(document, dict) or document.get("format") != MODEL_FORMAT:
-        raise ModelFileError(path, "this is not a skpursuit model", "give a file that `skpursuit fit` wrote")
-    if document.get("format_version") != FORMAT_VERSION:
-        problem = f"the model has format version {document.get('format_version')}, not {FORMAT_VERSION}"
-        raise ModelFileError(path, problem, "fit it again, or use the skpursuit that wrote it")
-    body = document.get("model")
-    if not isinstance(body, dict) or _checksum(body) != document.get("sha256"):
-        problem = "the checksum does not match: the file was changed after it was written"
-        raise ModelFileError(path, problem, "restore it, or fit the model again")
-    try:
-        stored = msgspec.convert(body, _Body)
-        if (stored.task == "regression") != (stored.classes is None):
-            raise ValueError("classes do not fit the task")
-        coef = np.array([entry.coef for entry in stored.coefficients], dtype=np.float64)
-        return LinearModel(
-            tuple(entry.feature for entry in stored.coefficients),
-            coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
-            np.array(stored.intercept),
-            stored.encoding,
-            None if stored.classes is None else _class_labels(stored.classes),
-            stored.info,
-            stored.versions,
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        problem = f"parts of the model are missing or wrong ({one_line(error, 120)})"
-        raise ModelFileError(path, problem, "fit the model again") from None
+    """Read a model; TableError if it is absent, cut off, changed, or of another version."""
+    with attach_path(path):
+        try:
+            document = msgspec.json.decode(Path(path).read_bytes().decode("utf-8-sig"))
+        except FileNotFoundError:
+            raise TableProblem("no such file") from None
+        except OSError as error:
+            raise TableProblem("unreadable", words=error.strerror) from None
+        except (ValueError, RecursionError):  # not UTF-8 either
+            raise TableProblem("not JSON") from None
+        if not isinstance(document, dict) or document.get("format") != MODEL_FORMAT:
+            raise TableProblem("no model")
+        if (version := document.get("format_version")) != FORMAT_VERSION:
+            raise TableProblem("model version", version=version, known=FORMAT_VERSION)
+        body = document.get("model")
+        if not isinstance(body, dict) or _checksum(body) != document.get("sha256"):
+            raise TableProblem("changed model")
+        try:
+            return _model_of(msgspec.convert(body, _Body))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise TableProblem("damaged model", words=one_line(error, 120)) from None
+
+
+def _model_of(stored: _Body) -> LinearModel:
+    """Return the model that a file holds; ValueError if its parts do not fit together."""
+    if (stored.task == "regression") != (stored.classes is None):
+        raise ValueError("classes do not fit the task")
+    coef = np.array([entry.coef for entry in stored.coefficients], dtype=np.float64)
+    return LinearModel(
+        tuple(entry.feature for entry in stored.coefficients),
+        coef.reshape(len(stored.coefficients), len(stored.intercept)).T,
+        np.array(stored.intercept),
+        stored.encoding,
+        None if stored.classes is None else _class_labels(stored.classes),
+        stored.info,
+        stored.versions,
+    )
 
 
 def _checksum(body: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from markupsafe import Markup
 from scipy.special import expit
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix, precision_recall_curve, roc_curve
+from sklearn.metrics import precision_recall_curve, roc_curve
 
 from skpursuit._text import write
 from skpursuit.apps.models.fit_table import BOOTSTRAPS, FitReport
@@ -55,7 +55,6 @@ def model_page(
         max_columns=MAX_COLUMNS_LISTED,
         size_figures=_size_figures(report, marks) if len(report.sizes) > 1 else [],
         fit_figures=_fit_figures(report, marks),
-        confusion=_confusion(report),
         thresholds=_thresholds(report),
         worst=_worst(report),
         worked=_worked(table, report),
@@ -165,15 +164,13 @@ def _worst(report: FitReport) -> list[tuple[int, Any, Any, float]]:
     """Return the rows that are predicted worst: number, actual, predicted, how far off or how unlikely."""
     if report.rows is None:
         return []
-    classes = report.model.classes
-    if classes is None:
-        said, off = report.predicted, report.actual - report.predicted
+    if report.model.classes is None:
+        off = report.actual - report.predicted
     else:
-        labels = np.array(classes).astype(report.actual.dtype)
-        said = labels[np.argmax(report.predicted, axis=1)]
-        off = 1 - report.predicted[np.arange(len(said)), np.argmax(report.actual[:, None] == labels, axis=1)]
+        places = np.argmax(report.actual[:, None] == np.array(report.labels), axis=1)
+        off = 1 - report.predicted[np.arange(len(places)), places]
     order = np.argsort(-np.abs(off), kind="stable")[:WORST]
-    return list(zip(*(part[order].tolist() for part in (report.rows, report.actual, said, off))))
+    return list(zip(*(part[order].tolist() for part in (report.rows, report.actual, report.called, off))))
 
 
 def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
@@ -199,12 +196,3 @@ def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
         "chance": float(expit(scores[row])),
         "actual": None if table.y is None else table.y[row].item(),
     }
-
-
-def _confusion(report: FitReport) -> list[list[int]]:
-    """Return for every class how often each was said."""
-    if report.model.classes is None:
-        return []
-    classes = list(report.model.classes)
-    said = np.array(classes)[np.argmax(report.predicted, axis=1)].astype(report.actual.dtype)
-    return confusion_matrix(report.actual, said, labels=classes).tolist()

@@ -79,8 +79,8 @@ def run_experiment(
             computed = _computed(experiment, todo, jobs)
             for name, rows in computed:
                 if isinstance(rows, Exception):
-                    with warnings.catch_warnings():  # joblib tells of the cells that are given up
-                        warnings.simplefilter("ignore", UserWarning)
+                    # joblib tells of the cells that are given up
+                    with warnings.catch_warnings(action="ignore", category=UserWarning):
                         computed.close()
                     problem = f"cell {dict(todo[name])} failed ({type(rows).__name__}: {rows})"
                     raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows

@@ -15,13 +15,8 @@ import numpy as np
 import scipy.io
 from scipy.sparse import csr_array
 
-from skpursuit._atomic_files import FileError
-
 from ..tables import ReadOptions, read_columns
-
-
-class DataError(FileError):
-    """A data file or folder that cannot be used."""
+from ..tables.errors import TableProblem, attach_path
 
 
 @dataclass(frozen=True)
@@ -55,25 +50,23 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
     """
     path = Path(path)
     reader = _TEXT_READERS.get(path.suffix.lower())
-    if reader is None:
-        raise DataError(path, "not a known format of text collections", f"use {', '.join(_TEXT_READERS)}")
-    try:
-        X, labels = reader(path)
-    except OSError as error:
-        raise DataError(path, f"it cannot be read ({error.strerror})", "give another file") from None
-    X = csr_array(X, dtype=np.float64)
-    if labels.shape != (X.shape[0],):
-        problem = f"{labels.size} labels for {X.shape[0]} documents"
-        raise DataError(path, problem, "check that they belong together")
-    if X.nnz == 0 or not np.isfinite(X.data).all() or X.data.min() < 0:
-        raise DataError(path, "the counts are not finite numbers of at least 0", "give raw word counts")
-    written = np.count_nonzero(X.sum(axis=1))
-    if written < least:
-        problem = f"too few documents: {written} with words, where at least {least} are needed"
-        raise DataError(path, problem, "give a larger collection")
-    classes, y = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise DataError(path, "all documents have the same label", "give a collection with classes")
+    with attach_path(path):
+        if reader is None:
+            raise TableProblem("collection format", known=", ".join(_TEXT_READERS))
+        try:
+            X, labels = reader(path)
+        except OSError as error:
+            raise TableProblem("other file", words=error.strerror) from None
+        X = csr_array(X, dtype=np.float64)
+        if labels.shape != (X.shape[0],):
+            raise TableProblem("collection labels", labels=labels.size, documents=X.shape[0])
+        if X.nnz == 0 or not np.isfinite(X.data).all() or X.data.min() < 0:
+            raise TableProblem("word counts")
+        if (written := np.count_nonzero(X.sum(axis=1))) < least:
+            raise TableProblem("few documents", written=written, least=least)
+        classes, y = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise TableProblem("one label")
     spelling = "{:g}" if classes.dtype.kind in "iuf" else "{}"
     return TextCollection(path.stem, X, y, tuple(map(spelling.format, classes.tolist())))
 
@@ -81,19 +74,16 @@ def load_text(path: str | Path, least: int = 1) -> TextCollection:
 def _read_mat(path: Path) -> tuple[csr_array, np.ndarray]:
     content = path.read_bytes()
     if content.startswith(b"\x89HDF"):
-        raise DataError(path, "this is a Matlab 7.3 file (HDF5)", "save it again with -v7")
+        raise TableProblem("Matlab 7.3")
     if not content.startswith(b"MATLAB"):
         return _read_cluto(path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # which kind of sparse it is does not matter
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             stored = scipy.io.loadmat(str(path), variable_names=("dtm", "classid"))
     except Exception:  # scipy raises whatever the damaged bytes lead to
-        remedy = "it is damaged or cut off: get it again"
-        raise DataError(path, "this Matlab file cannot be read", remedy) from None
+        raise TableProblem("Matlab") from None
     if "dtm" not in stored or "classid" not in stored:
-        remedy = "store documents x words and their classes so"
-        raise DataError(path, "there is no dtm and classid in it", remedy)
+        raise TableProblem("Matlab names")
     X, labels = csr_array(stored["dtm"]), np.asarray(stored["classid"]).ravel()
     return csr_array(X.T) if X.shape[0] != labels.size == X.shape[1] else X, labels
 
@@ -111,14 +101,12 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
         if X.nnz != stored:
             raise ValueError("the number of entries differs from that of the first line")
     except ValueError:
-        remedy = "it must start with 'rows columns entries', then 'column count' pairs, one document a line"
-        raise DataError(path, "this is not a whole CLUTO matrix", remedy) from None
+        raise TableProblem("CLUTO") from None
     beside = (path.with_name(path.name + ".rclass"), path.with_suffix(".rclass"))
     for place in filter(Path.exists, beside):
         labels = place.read_bytes().decode("utf-8", "replace").splitlines()
         return X, np.array([label.strip() for label in labels if label.strip()])
-    remedy = f"put {beside[0].name} in the same folder"
-    raise DataError(path, "there are no class labels beside it", remedy)
+    raise TableProblem("no labels", name=beside[0].name)
 
 
 def _read_svmlight(path: Path) -> tuple[csr_array, np.ndarray]:
@@ -137,40 +125,37 @@ def find_audio(folder: str | Path, size: int = 1024) -> AudioRecording:
     """Load every recording in a folder, or in the folder ``audio`` inside it, cut into pieces."""
     recordings = [load_audio(path, size) for path in _find(folder, "audio", (".wav", ".flac", ".ogg"))]
     rates = sorted({recording.rate for recording in recordings})
-    if len(rates) > 1:
-        problem = f"the recordings have different sampling rates {rates}"
-        raise DataError(folder, problem, "convert them to one rate")
+    with attach_path(folder):
+        if len(rates) > 1:
+            raise TableProblem("sampling rates", rates=rates)
     name = ", ".join(recording.name for recording in recordings)
     return AudioRecording(name, np.concatenate([recording.pieces for recording in recordings]), rates[0])
 
 
 def load_audio(path: str | Path, size: int = 1024) -> AudioRecording:
     """Load one WAV, FLAC or OGG file as mono pieces of ``size`` samples; the rest is left out."""
-    try:
-        import soundfile
-    except ImportError:
-        remedy = "pip install 'skpursuit[audio]'"
-        raise DataError(path, "reading sound needs soundfile, which is not installed", remedy) from None
-    try:
-        samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
-    except (soundfile.LibsndfileError, OSError):
-        raise DataError(path, "this cannot be read as sound", "give a whole WAV, FLAC or OGG file") from None
-    n_pieces = len(samples) // size
-    if n_pieces == 0:
-        raise DataError(path, f"it is shorter than one piece of {size} samples", "give a longer recording")
+    with attach_path(path):
+        try:
+            import soundfile
+        except ImportError:
+            raise TableProblem("no soundfile") from None
+        try:
+            samples, rate = soundfile.read(str(path), dtype="float64", always_2d=True)
+        except (soundfile.LibsndfileError, OSError):
+            raise TableProblem("sound") from None
+        if not (n_pieces := len(samples) // size):
+            raise TableProblem("short sound", size=size)
     pieces = samples[: n_pieces * size].mean(axis=1).reshape(n_pieces, size)
     return AudioRecording(Path(path).stem, pieces, int(rate))
 
 
 def _find(folder: str | Path, inner: str, suffixes: tuple[str, ...]) -> list[Path]:
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise DataError(folder, "there is no such folder", "give a folder with data files (--data)")
-    place = folder / inner if (folder / inner).is_dir() else folder
-    found = sorted(path for path in place.iterdir() if path.suffix.lower() in suffixes)
-    if not found:
-        remedy = f"put files there that end in {', '.join(suffixes)}"
-        raise DataError(place, f"it holds no {inner} files", remedy)
+    place = Path(folder) / inner if (Path(folder) / inner).is_dir() else Path(folder)
+    with attach_path(place):
+        if not place.is_dir():
+            raise TableProblem("no data folder")
+        if not (found := sorted(path for path in place.iterdir() if path.suffix.lower() in suffixes)):
+            raise TableProblem("no data", inner=inner, known=", ".join(suffixes))
     return found
 
 

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import skpursuit
-from skpursuit._atomic_files import FileError
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.selectors import Query, Selection, Selector, as_selector
 from skpursuit.selectors.base import BoundSelector
@@ -27,15 +26,13 @@ from skpursuit.selectors.query import Workload
 from skpursuit.selectors.row_sampling import zero_gradient
 from skpursuit.selectors.top_k import resolve_top_k
 
+from ..tables.errors import TableError
+
 DECLARED = tomllib.loads(files(__package__).joinpath("studies.toml").read_text(encoding="utf-8"))
 METHODS: dict[str, dict[str, Any]] = DECLARED["methods"]
 RESULT_COLUMNS: dict[str, dict[str, str]] = DECLARED["columns"]
 OwnSelectors: TypeAlias = Mapping[str, str]  # where selectors of one's own are, by their names
 NONE: OwnSelectors = {}
-
-
-class MethodError(FileError):
-    """A file that holds no selector."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def make_selector(
 def load_selector(place: str) -> Selector:
     """Return the selector of ``FILE.py:NAME``: an instance, or a class that needs no arguments.
 
-    MethodError if the file cannot be run, or holds no such selector.
+    TableError if the file cannot be run, or holds no such selector.
     """
     path, _, name = place.rpartition(":")
     try:
@@ -130,9 +127,9 @@ def load_selector(place: str) -> Selector:
     except Exception as error:  # whatever the user's file raises
         words = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         problem = f"no selector {name!r} could be made of it ({words})"
-        raise MethodError(path or place, problem, "correct it") from None
+        raise TableError(path or place, problem, "correct it") from None
     if not isinstance(made, Selector):
-        raise MethodError(path, f"{name!r} is no Selector", "derive it from skpursuit.selectors.Selector")
+        raise TableError(path, f"{name!r} is no Selector", "derive it from skpursuit.selectors.Selector")
     return made
 
 

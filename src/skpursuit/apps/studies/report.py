@@ -19,10 +19,10 @@ import msgspec
 from skpursuit._text import write
 from skpursuit.apps.pages.render import CARD, COLOURS, RULE, format_number, new_figure, render, to_svg
 
+from ..tables.errors import TableProblem, attach_path
 from . import statistics
-from .loaders import DataError
 from .methods import DECLARED, METHODS, label
-from .results import Results, ResultsError, read_results
+from .results import Results, read_results
 from .statistics import Curve, ResultRows, curves, methods_of, where
 from .studies import STUDIES, result_columns
 
@@ -50,30 +50,24 @@ CLOSEST = 9.5  # points between the names of two lines
 
 def read_folder(folder: Path) -> dict[str, Results]:
     """Read and check the results of all studies in a folder; FileError if a page cannot show them."""
-    remedy = "run `skpursuit reproduce` first, or name its folder"
-    if not folder.is_dir():
-        raise DataError(folder, "there is no such folder", remedy)
-    found = {}
-    for name in STUDIES:
-        results, path = read_results(folder, name), folder / f"{name}.jsonl"
-        if results is None or not results.cells:
-            continue
-        if results.columns != tuple(result_columns(name)):
-            other = "delete the file, or name another folder"
-            raise ResultsError(path, "these are not results of this study", other)
-        for key, example in DECLARED[name].get("needs", {}).items():
-            if not isinstance(results.settings.get(key), type(example)):
-                problem = f"its settings do not say {key!r}"
-                raise ResultsError(path, problem, "use another folder, or delete the file")
-        kinds = [(column, VALUE_TYPES[kind]) for column, kind in result_columns(name).items()]
-        try:
-            msgspec.convert(results.rows, list[msgspec.defstruct(name, kinds)])  # type: ignore[misc]
-        except msgspec.ValidationError as error:
-            remedy = "delete the line of that cell and run `skpursuit reproduce` again"
-            raise ResultsError(path, f"it holds a wrong value ({error})", remedy) from None
-        found[name] = results
-    if not found:
-        raise DataError(folder, "there are no results in it", remedy)
+    with attach_path(folder):
+        if not folder.is_dir():
+            raise TableProblem("no results folder")
+        found = {name: one for name in STUDIES if (one := read_results(folder, name)) and one.cells}
+        if not found:
+            raise TableProblem("no results")
+    for name, results in found.items():
+        with attach_path(folder / f"{name}.jsonl"):
+            if results.columns != tuple(result_columns(name)):
+                raise TableProblem("other results")
+            for key, example in DECLARED[name].get("needs", {}).items():
+                if not isinstance(results.settings.get(key), type(example)):
+                    raise TableProblem("results without settings", key=key)
+            kinds = [(column, VALUE_TYPES[kind]) for column, kind in result_columns(name).items()]
+            try:
+                msgspec.convert(results.rows, list[msgspec.defstruct(name, kinds)])  # type: ignore[misc]
+            except msgspec.ValidationError as error:
+                raise TableProblem("wrong results", words=error) from None
     return found
 
 

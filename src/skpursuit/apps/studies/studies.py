@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from ..tables.errors import TableProblem, attach_path
 from . import audio as sound
 from . import synthetic
 from . import text as words
 from .grid import Cell, Experiment
-from .loaders import DataError
 from .methods import DECLARED as GRIDS
 from .methods import RESULT_COLUMNS, runs, settings_of
 
@@ -112,8 +112,9 @@ def audio_study(options: StudyOptions) -> Experiment:
         for first in starts
         if recording.pieces[first : first + count].any()  # silence has no code
     ]
-    if not cells:
-        raise DataError(options.data or "", f"its first {pieces} pieces are silence", "give other recordings")
+    with attach_path(options.data or ""):
+        if not cells:
+            raise TableProblem("silence", pieces=pieces)
     chosen = options.choose("audio")
     run = partial(
         sound.run_audio, data=options.data, methods=chosen, user_selectors=dict(options.user_selectors)

@@ -142,10 +142,6 @@ class RawColumn:
         return None if found is None or np.isinf(found).any() else found
 
     @cached_property
-    def _has_points(self) -> bool:
-        return bool(pc.any(pc.match_substring(self.values, ".")).as_py())
-
-    @cached_property
     def _typed(self) -> tuple[np.ndarray, np.ndarray]:
         """The numbers of a column that is not text, and where they are infinite."""
         given = self.values
@@ -159,8 +155,9 @@ class RawColumn:
         """Return the column as numbers, NaN where there is none, and where some other text is instead."""
         if not self.is_text:
             return self._typed
-        if not unit and self.plain_numbers is not None and (decimal == "." or not self._has_points):
-            return self.plain_numbers, np.zeros(len(self), dtype=bool)
+        plain = None if unit else self.plain_numbers
+        if plain is not None and (decimal == "." or not pc.any(pc.match_substring(self.values, ".")).as_py()):
+            return plain, np.zeros(len(self), dtype=bool)
         return parsing.parse_numbers(self.texts, decimal, unit)
 
     def units(self, decimal: str) -> list[str]:

@@ -47,17 +47,7 @@ MAX_DATE_LENGTH = 50  # characters
 MAX_DECIMAL_COLUMNS = 200  # columns that decide about the decimal sign, by
 MAX_DECIMAL_ROWS = 4000
 
-_IDENTIFIER = re.compile(
-    r"(?:^|[\W_])(?:id|nr|no|n°|number|nummer|num[ée]ro|número|key|uuid|guid|index|idx|row|zeile|ref|serial|phone|tel|telefon|fax|iban"
-    r"|isbn|ssn|mls|mrn)(?:[\W_]|$)|nr\.?$|nummer$|\bunnamed: \d+|^column 1$|^row$|[a-z]I[Dd]$",
-    re.I,
-)
-_NAMED_ID = re.compile(r"(?:^|[\W_])(?:id|uuid|guid|mrn|ssn|isbn|iban)$|[a-z]I[Dd]$", re.I)
-_CODE = re.compile(
-    r"(?:^|[\W_])(?:zip|zipcode|zip_code|postal|postcode|plz|postleitzahl|cep|fips|area_code|sic|naics|icd)(?:[\W_]|$)",
-    re.I,
-)
-_DATE_NAME = re.compile(r"date|datum|dat\b|day|tag|fecha|jour|time|zeit|am$", re.I)
+_IDENTIFIER, _NAMED_ID, _CODE, _DATE_NAME = parsing.NAMES
 
 
 @dataclass(frozen=True)
@@ -160,7 +150,7 @@ class ColumnInference:
         if said == "fold":
             return self._category(forced=True, fold=True)
         if said.startswith("ordinal"):
-            return self._ordered(said.partition(":")[2]) or YesNo(self.name)
+            return self._ordered(said.partition(":")[2]) or self._category()
         if said == "yesno":
             return self._yes_no(forced=True) or YesNo(self.name)
         order = self._order(_shares(f"{self.name} date", self.column)) if said == "date" else said
@@ -214,7 +204,9 @@ class ColumnInference:
 
     def _has_long_numbers(self) -> bool:
         """Whether whole numbers have so many digits that one of float64 would lose some: they are names."""
-        return any(len(text) > 15 and text.isdigit() for text in self.column.head(2000))
+        numbers = self.column.plain_numbers if self.column.is_text else self.column.numbers()[0]
+        large = numbers is not None and bool((np.abs(numbers) >= 2**53).any())
+        return large and any(len(text) > 15 and text.isdigit() for text in self.column.head(2000))
 
     def _measured(self, kind: Number | Ordinal | Date, forced: bool = False) -> AnyKind:
         """Return a column of numbers or dates with what fills its gaps; left out if it tells nothing."""
@@ -248,15 +240,10 @@ class ColumnInference:
         if np.all(known == known[0]):
             few = missing < MANY_MISSING * len(self.column)
             return f"the same value in every row, {known[0]:g}" if few else ""
-        if (
-            missing
-            or len(known) <= 2 * MIN_LEVEL_ROWS
-            or not np.all(known[:100] % 1 == 0)
-            or np.any(known % 1)
-        ):
+        if missing or len(known) <= 2 * MIN_LEVEL_ROWS or np.any(known[:100] % 1) or np.any(known % 1):
             return ""
-        different, steps, size = len(np.unique(known)), np.diff(known), np.abs(known)
-        low, high = size.min(), size.max()
+        different, steps = len(np.unique(known)), np.diff(known)
+        low, high = np.abs(known).min(), np.abs(known).max()
         # A counter may have begun long before its first row, as years have; long numbers have as many digits.
         counts = low > 1000 and high < 1.5 * low and not 1500 < low < 2100 and (np.ptp(np.sign(steps)) == 0)
         named = counts or (low >= LONG_NUMBER and len(f"{low:.0f}") == len(f"{high:.0f}"))
@@ -305,11 +292,8 @@ class ColumnInference:
             return None
         if not no and gaps < MANY_MISSING * len(codes):
             return DroppedColumn(self.name, f"the same value in every row, {quote(yes[0])}")
-        said = [
-            max(words, key=lambda label: self.column.counts[labels.index(label)])
-            for words in (yes, no)
-            if words
-        ]
+        counts = dict(zip(labels, self.column.counts.tolist()))
+        said = [max(words, key=lambda label: counts[label]) for words in (yes, no) if words]
         own = bool(gaps and no and self.options.impute)
         return YesNo(self.name, said[0], said[-1] if no else "no", own, "" if self.options.impute else None)
 

@@ -22,6 +22,8 @@ import pyarrow.compute as pc
 _WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 #: Spellings of a missing value, in lower case.
 MISSING = tuple(_WORDS["missing"])
+#: What the names of columns look like that hold identifiers, surely identifiers, codes of digits, dates.
+NAMES = [re.compile(pattern, re.I) for pattern in _WORDS["names"]]
 GAPS_BELOW, GAPS_ABOVE = _WORDS["gaps_below"], _WORDS["gaps_above"]
 TOTALS = frozenset(_WORDS["totals"])
 #: Words for yes and no, in lower case; where a column is known to hold them, digits may say it too.
