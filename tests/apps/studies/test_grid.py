@@ -15,7 +15,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from skpursuit.apps.studies.grid import CellError, Experiment, run_experiment
-from skpursuit.apps.studies.results import ResultsError, ResultsFile, read_results
+from skpursuit.apps.studies.results import ResultsFile, read_results
+from skpursuit.apps.tables import TableError
 
 PROGRAM = Path(__file__).with_name("grid_program.py")
 COLUMNS = ("x", "trial", "double", "note")
@@ -117,9 +118,9 @@ def test_undeclared_columns_and_no_jobs(tmp_path):
 def test_other_settings_are_refused_and_named(tmp_path):
     run_experiment(toy(settings={"size": 10, "seed": 1}), tmp_path, about={"machine": "a"})
     before = (tmp_path / "toy.jsonl").read_bytes()
-    with pytest.raises(ResultsError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
+    with pytest.raises(TableError, match=r"toy\.jsonl: it holds results of other settings \(size\)"):
         run_experiment(toy(settings={"size": 20, "seed": 1}), tmp_path)
-    with pytest.raises(ResultsError, match="columns are not those"):
+    with pytest.raises(TableError, match="columns are not those"):
         run_experiment(toy(columns=COLUMNS[::-1], settings={"size": 10, "seed": 1}), tmp_path)
     assert (tmp_path / "toy.jsonl").read_bytes() == before
     run_experiment(toy(settings={"seed": 1, "size": 10}), tmp_path, about={"machine": "b"})
@@ -128,10 +129,10 @@ def test_other_settings_are_refused_and_named(tmp_path):
 
 def test_a_second_writer_is_refused(tmp_path):
     pytest.importorskip("fcntl")
-    with ResultsFile(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(ResultsError, match="another run"):
+    with ResultsFile(tmp_path / "a.jsonl", ["v"], {}), pytest.raises(TableError, match="another run"):
         ResultsFile(tmp_path / "a.jsonl", ["v"], {})
     with ResultsFile(tmp_path / "a.jsonl", ["v"], {}) as store:
-        assert store.done == frozenset()
+        assert not store.results.cells
 
 
 def test_cut_at_every_byte_the_file_is_continued_to_the_same_end(tmp_path):
@@ -158,9 +159,7 @@ def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
         path.write_bytes(b"".join([*lines[:place], bad, *lines[place:]]))
         before = path.read_bytes()
         for read in (read_rows, lambda path: run_experiment(toy(), path.parent)):
-            with pytest.raises(
-                ResultsError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"
-            ):
+            with pytest.raises(TableError, match=rf"toy\.jsonl: it is damaged at line {place + 1}, not just"):
                 read(path)
         assert path.read_bytes() == before
 
@@ -174,7 +173,7 @@ FOREIGN = [b"[1]\n", b'{"a": 1}\n', b"[" * 100000 + b"\n", b"a,b\n1,2\n", b"hell
 def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     path = tmp_path / "toy.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ResultsError, match=r"toy\.jsonl: "):
+    with pytest.raises(TableError, match=r"toy\.jsonl: "):
         run_experiment(toy(), tmp_path)
     assert path.read_bytes() == content
 
@@ -185,11 +184,11 @@ def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):
         before = (tmp_path / "a.jsonl").read_bytes()
         real = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
-        with pytest.raises(ResultsError, match="disk is full"):
+        with pytest.raises(TableError, match="disk is full"):
             store.append("b", [{"v": 2}])
         monkeypatch.undo()
         assert (tmp_path / "a.jsonl").read_bytes() == before
-        assert store.done == {"a"}
+        assert store.results.cells.keys() == {"a"}
 
 
 def start(folder, jobs):

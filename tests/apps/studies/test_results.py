@@ -7,7 +7,7 @@ import pytest
 from skpursuit.apps.studies import statistics
 from skpursuit.apps.studies.methods import DECLARED, METHODS, RESULT_COLUMNS
 from skpursuit.apps.studies.report import render_page
-from skpursuit.apps.studies.results import Results, ResultsError, ResultsFile, read_results
+from skpursuit.apps.studies.results import Results, ResultsFile, read_results
 from skpursuit.apps.studies.statistics import graded_claims, ratios
 from skpursuit.apps.studies.studies import STUDIES
 from skpursuit.apps.tables import TableError
@@ -101,7 +101,7 @@ def test_a_table_without_its_results_is_refused_and_kept(tmp_path):
     table.write_text("cell,part,n\nabc,1/1,20\n")
     words = "omp.jsonl, which results are read from, is not beside it; use another folder"
     assert refusal(tmp_path).startswith(f"{table}: {words}")
-    with pytest.raises(ResultsError, match="is not beside it"):
+    with pytest.raises(TableError, match="is not beside it"):
         write(tmp_path, "omp", toy_rows())
     assert [path.name for path in tmp_path.iterdir()] == ["omp.csv"]
 

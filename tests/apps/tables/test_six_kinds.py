@@ -1,9 +1,13 @@
 """What is recognised in tables as people keep them, and six of them fitted as they are."""
 
+import json
+
 import numpy as np
 import pytest
-from tests.apps.tables.six_kinds import LIKERT, german_export
+from click.testing import CliRunner
+from tests.apps.tables.six_kinds import LIKERT, SIX, german_export
 
+from skpursuit.apps.cli import main
 from skpursuit.apps.tables import EncodingOptions, TableError, read_columns, read_table
 
 
@@ -95,3 +99,14 @@ def test_a_line_of_units_gives_them_to_its_columns(tmp_path):
     assert [row["taken for"] for row in table.described() if row["column"] == "Wohnfläche"] == [
         "number, m², decimal comma"
     ]
+
+
+@pytest.mark.parametrize("make", SIX)
+def test_the_columns_that_tell_are_found_and_few_others(tmp_path, make):
+    path, target, true = make(tmp_path, np.random.default_rng(0))
+    arguments = ["fit", str(path), "--target", target, "--json", "--report", str(tmp_path / "p.html")]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    chosen = {effect["column"]: effect["chosen"] for effect in json.loads(done.stdout)["effects"]}
+    assert true <= chosen.keys()
+    assert len([name for name, share in chosen.items() if name not in true and share > 0.5]) <= 1

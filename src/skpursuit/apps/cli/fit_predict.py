@@ -42,18 +42,12 @@ FILE = click.Path(path_type=Path)
 COUNT, SHARE = click.IntRange(min=1), click.FloatRange(0.0, 0.9, min_open=True)
 BETWEEN = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 SELECTION = click.Choice(("one_se", "best"))
-TASKS = ("auto", "regression", "classification")
-KINDS_HELP = (
-    f"What a column is: {', '.join(DECLARABLE_KINDS)}; may be repeated. ordinal:a,b,c says the order."
-)
+TASKS = click.Choice(("auto", "regression", "classification"))
+KINDS_HELP = f"What a column is: {', '.join(DECLARABLE_KINDS)} (ordinal:a,b,c says the order); repeatable."
 #: The options on how a file is read, by the fields of `ReadOptions` that they set.
 READ_OPTIONS = {
-    "format": click.option(
-        "--format", type=click.Choice(TABLE_FORMATS), help="Format, if the name does not tell."
-    ),
-    "text_encoding": click.option(
-        "--encoding", "text_encoding", help="Of characters.  [default: recognised]"
-    ),
+    "format": click.option("--format", type=click.Choice(TABLE_FORMATS), help="If the name tells it not."),
+    "text_encoding": click.option("--encoding", "text_encoding", help="By default it is recognised."),
     "header": click.option("--header/--no-header", default=True, help="Is there a line of names?"),
     "sheet": click.option("--sheet", help="Sheet of a workbook.  [default: the first]"),
     "skip_bad_rows": click.option("--skip-bad-rows", is_flag=True, help="Leave out rows of another width."),
@@ -85,9 +79,7 @@ def open_table(file: Path, read: Options, out: Output) -> Iterator[ReadOptions]:
         yield ReadOptions(**read, notify=lambda text: out.echo_error(f"{file.name}: {text}"))
 
 
-def parse_column_kinds(
-    ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
+def split_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Take NAME=KIND apart."""
     found = {}
     for value in values:
@@ -104,14 +96,10 @@ def parse_column_kinds(
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
 @click.option("--selection", type=SELECTION, default="one_se", help="one_se: the fewest as good as best.")
 @click.option("--max-k", "most", type=COUNT, help="The most that cross-validation tries.")
-@click.option(
-    "--task", type=click.Choice(TASKS), default=TASKS[0], help="auto: texts and two values are classes."
-)
+@click.option("--task", type=TASKS, default="auto", help="auto: texts and two values are classes.")
 @click.option("--out", "model_file", type=FILE, help="Write the model here, as JSON.")
 @click.option("--report", "page", type=FILE, help="Write a page for people here, as HTML.")
-@click.option(
-    "--column", "kinds", multiple=True, metavar="NAME=KIND", callback=parse_column_kinds, help=KINDS_HELP
-)
+@click.option("--column", "kinds", multiple=True, metavar="NAME=KIND", callback=split_kinds, help=KINDS_HELP)
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option("--decimal", type=click.Choice((".", ",")), help="Decimal sign.  [default: found out]")
 @click.option("--impute/--no-impute", default=True, help="Fill missing values, or refuse them.")
@@ -120,10 +108,7 @@ def parse_column_kinds(
 @click.option("--selector", metavar="NAME", default="auto", help="How features are found, by omp.")
 @click.option("--test-share", type=SHARE, default=0.2, help="Rows held out for the score.")
 @click.option("--seed", type=click.IntRange(min=0), default=0)
-@click.option(
-    "--memory-limit", metavar="SIZE",
-    help="Leave a Parquet file or folder on the disk; hold at most this much of it in memory, such as 2GB.",
-)  # fmt: skip
+@click.option("--memory-limit", metavar="SIZE", help="Leave Parquet on the disk; hold this much, as 2GB.")
 @source_options
 def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet, Excel or svmlight."""
@@ -134,7 +119,13 @@ def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
 
     with open_table(file, read, out) as options:
         if given["memory_limit"] is not None:
-            table, report = _fit_large(file, options, given)
+            from skpursuit import as_design
+            from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
+
+            source = partial(as_design, file, memory_limit=given["memory_limit"])
+            said = _encoding_options(given)
+            with _fitting(file):
+                table, report = fit_out_of_core(file, said, _fit_options(given), source, options)
             out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
         else:
             columns = read_columns(file, options)
@@ -175,28 +166,11 @@ def _fitting(file: Path) -> Iterator[None]:
         raise click.ClickException(f"{file}: the fit failed: {' '.join(str(error).split())}") from None
 
 
-def _fit_large(path: Path, read: ReadOptions, given: Options) -> tuple[EncodedTable, FitReport]:
-    """Fit a table that stays on the disk."""
-    from skpursuit import as_design
-    from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
-    from skpursuit.apps.tables import is_parquet
-    from skpursuit.apps.tables.errors import TableProblem, attach_path
-
-    with attach_path(path):
-        if not is_parquet(path, read):
-            raise TableProblem("not Parquet")
-        if given["kinds"]:
-            raise TableProblem("kinds of large tables")
-    source = partial(as_design, path, memory_limit=given["memory_limit"])
-    with _fitting(path):
-        return fit_out_of_core(path, _encoding_options(given), _fit_options(given), source, read)
-
-
 def _as_json(table: EncodedTable, report: FitReport) -> dict[str, object]:
     model = report.model
-    other = "rmse" if report.task == "regression" else "auc"
+    other = "rmse" if model.classes is None else "auc"
     return {
-        "task": report.task,
+        "task": "regression" if model.classes is None else "classification",
         "classes": None if model.classes is None else list(model.classes),
         "features": dict(zip(model.features, model.coef.T.tolist())),
         "intercept": model.intercept.tolist(),

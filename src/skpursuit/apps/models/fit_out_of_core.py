@@ -17,12 +17,21 @@ import numpy as np
 import pyarrow
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.preprocessing import StandardScaler
 
 from skpursuit.data import Design
 from skpursuit.data.disk.parquet_source import is_numeric
 from skpursuit.progress import current_monitor
 
-from ..tables import EncodedTable, EncodingOptions, RawTable, ReadOptions, read_columns, stream_columns
+from ..tables import (
+    EncodedTable,
+    EncodingOptions,
+    RawTable,
+    ReadOptions,
+    is_parquet,
+    read_columns,
+    stream_columns,
+)
 from ..tables.column_kinds import AnyKind, Number, YesNo
 from ..tables.encoding import TableEncoding, extract_target, unknown_names
 from ..tables.errors import TableProblem, attach_path, raise_problems
@@ -93,11 +102,7 @@ def fit_out_of_core(
     ]
     report = FitReport(
         model=model,
-        task=options.task,
-        score=info["held_out_score"],
         baseline=float(score(y[test], constant.predict(y[test, None]))),
-        full_model_score=None,
-        sizes=[],
         effects=sorted(effects, key=lambda effect: -abs(effect.standardised)),
         features=table.features,
         actual=y[test],
@@ -113,6 +118,10 @@ def _read_target(path: Path, said: EncodingOptions, read: ReadOptions) -> tuple[
     """Return a table with all rows of the target but no X, and which rows have one."""
     target = str(said.target)
     with attach_path(path):
+        if not is_parquet(path, read):
+            raise TableProblem("not Parquet")
+        if set(said.kinds.values()) - {"drop"}:
+            raise TableProblem("kinds of large tables")
         types = parquet_types(path)
         names_alone = RawTable.of(path, types, [pyarrow.nulls(1, pyarrow.string())] * len(types))
         raise_problems(unknown_names(names_alone, said))
@@ -139,16 +148,13 @@ def _predict_streaming(
     Only rows that are kept count in the latter.
     """
     guesses: list[np.ndarray] = []
-    shift, sums, rows = np.zeros(0), np.zeros((2, len(model.encoding.features))), 0
+    scaler, rows = StandardScaler(), 0
     for columns in stream_columns(path, replace(read, only=frozenset(model.encoding.used))):
         table = model.encoding.apply(columns)
         with attach_path(path):
             guesses.append(model.predict(table) if model.classes is None else model.probabilities(table))
-        shift = shift if rows else table.X.mean(axis=0)
-        centred = (table.X - shift)[keep[rows : rows + columns.n_rows]]
-        sums += np.array([centred.sum(axis=0), (centred**2).sum(axis=0)])
+        if (part := table.X[keep[rows : rows + columns.n_rows]]).size:
+            scaler.partial_fit(part)
         rows += columns.n_rows
-    means, squares = sums / keep.sum()
-    spreads = np.sqrt(np.maximum(0.0, squares - means**2))
-    moments = zip((shift + means).tolist(), spreads.tolist())
+    moments = zip(scaler.mean_, np.sqrt(scaler.var_)) if model.encoding.used else ()
     return np.concatenate(guesses), dict(zip(model.encoding.used, moments))

@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -100,30 +100,19 @@ class FeatureEffect:
         return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **more)
 
 
-class ClassFound(NamedTuple):
-    """How well a rare class is found: its rows, those that are found, and all rows that are called so."""
-
-    label: float | str
-    rows: int
-    found: int
-    called: int
-
-
 @dataclass(frozen=True)
 class FitReport:
     """A fitted table."""
 
     model: LinearModel  # fitted on all rows
-    task: str  # "regression" or "classification"
-    score: float  # R2 or accuracy on held-out rows, of a model of the other rows
-    baseline: float  # that of the best constant
-    full_model_score: float | None  # that of a model of all features; None where none was fitted
-    #: numbers of features that were tried, with their cross-validated scores; empty where X stays on the disk
-    sizes: Sequence[PathScore]
+    baseline: float  # R2 or accuracy of the best constant on held-out rows
     effects: list[FeatureEffect]  # the features of the model, the most important first
     features: tuple[str, ...]  # names of all features that the model could choose
     actual: np.ndarray  # targets
     predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    full_model_score: float | None = None  # on held-out rows, of a model of all features if one was fitted
+    #: numbers of features that were tried, with their cross-validated scores; empty where X stays on the disk
+    sizes: Sequence[PathScore] = ()
     evaluated_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
     chosen: bool = True  # whether the number of features was chosen, not given
     at_limit: bool = False  # whether the largest number of features that was tried is the best
@@ -138,18 +127,18 @@ class FitReport:
             fewer = min(int(truth.sum()), int((~truth).sum()))
             if roc_auc_score(truth, self.predicted[:, 1]) > 0.5 + 3 / math.sqrt(12 * fewer):
                 return False
-        return self.score <= self.baseline
+        return bool(self.model.info["held_out_score"] <= self.baseline)
 
     @property
-    def rarest(self) -> ClassFound | None:
-        """The smallest class, where it has few of the rows."""
-        table = self.confusion
+    def rarest(self) -> dict[str, Any]:
+        """The smallest class if it is rare: its label, rows, those found, and all that are called so."""
+        table = self.confusion if self.labels else np.zeros((1, 1))
         rows = table.sum(axis=1)
         if not rows.any() or rows.min() >= RARE_CLASS * rows.sum():
-            return None
+            return {}
         place = int(np.argmin(rows))
-        counts = int(rows[place]), int(table[place, place]), int(table[:, place].sum())
-        return ClassFound(self.labels[place], *counts)
+        counts = rows[place], table[place, place], table[:, place].sum()
+        return {"label": self.labels[place], **dict(zip(("rows", "found", "called"), map(int, counts)))}
 
     @property
     def labels(self) -> list[Any]:
@@ -165,8 +154,7 @@ class FitReport:
     @property
     def confusion(self) -> np.ndarray:
         """For every class how often each was said."""
-        none = np.zeros((1, 1), dtype=int)
-        return confusion_matrix(self.actual, self.called, labels=self.labels) if self.labels else none
+        return confusion_matrix(self.actual, self.called, labels=self.labels)
 
 
 def task_of(y: np.ndarray) -> str:
@@ -228,8 +216,6 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     rows = np.concatenate(path.tests[: len(path.recorded)])
     return FitReport(
         model=linear_model(table, final.coef_, final.intercept_, None if regression else labels, info),
-        task=options.task,
-        score=float(score),
         baseline=float(baseline),
         full_model_score=full_score,
         sizes=path.sizes(place, None if regression else final.classes_),

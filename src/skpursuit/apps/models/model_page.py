@@ -30,7 +30,6 @@ POINTS = 1500  # of the scatter plots
 MAX_COLUMNS_LISTED = 60  # that are listed, of a wide table
 BINS = 10
 WORST = 10  # rows that are listed
-WORKED = 12  # terms of the prediction that is worked out
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.9)
 
 
@@ -103,7 +102,7 @@ def _draw(
 
 def _size_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
     """Draw scores against the number of features, with bands of one standard error, and the choice."""
-    names = ("R²", "RMSE") if report.task == "regression" else ("accuracy", "AUC")
+    names = ("R²", "RMSE") if report.model.classes is None else ("accuracy", "AUC")
     sizes, k, figures = report.sizes, report.model.info["k"], []
     for place, name in enumerate(names):
         values = np.array([(size.score, size.other)[place] for size in sizes])
@@ -134,14 +133,14 @@ def _fit_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
     if len(classes) != 2:
         return []
     rare = report.rarest
-    label = classes[1] if rare is None else rare.label
+    label = rare.get("label", report.labels[1])
     truth = report.actual == label
-    chance = report.predicted[:, list(classes).index(label)]
+    chance = report.predicted[:, report.labels.index(label)]
     observed, said = calibration_curve(truth, chance, n_bins=BINS, strategy="quantile")
     name, diagonal = f"predicted chance of {pages.quoted(label, 24)}", ([0, 1], [0, 1])
     often = draw("How often it is so", name, (said, observed), beside=diagonal)
     draw = partial(draw, size=0)
-    if rare is None:
+    if not rare:
         wrong, found, _ = roc_curve(truth, chance)
         label = "share of the others called so"
         return [often, draw("Share found (ROC curve)", label, (wrong, found), beside=diagonal)]
@@ -152,11 +151,11 @@ def _fit_figures(report: FitReport, marks: str) -> list[tuple[str, Markup]]:
 
 def _thresholds(report: FitReport) -> list[tuple[float, int, int]]:
     """Return for some chances, of a rare class, how many rows have it or more, and how many rightly so."""
-    if (rare := report.rarest) is None or report.model.classes is None:
+    if not (rare := report.rarest):
         return []
-    chance = report.predicted[:, report.model.classes.index(rare.label)]
+    chance = report.predicted[:, report.labels.index(rare["label"])]
     called = [chance >= threshold for threshold in THRESHOLDS]
-    truth = report.actual == rare.label
+    truth = report.actual == rare["label"]
     return [(t, int(said.sum()), int((said & truth).sum())) for t, said in zip(THRESHOLDS, called)]
 
 
@@ -186,12 +185,9 @@ def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
     scores = model.intercept[0] + terms.sum(axis=1)
     row = int(np.argsort(scores, kind="stable")[len(scores) // 2])
     used = [i for i in range(X.shape[1]) if X[row, i]]
-    shown = [(report.effects[i], float(X[row, i]), float(terms[row, i])) for i in used[:WORKED]]
     return {
         "row": 1 + (row if table.rows is None else int(table.rows[row])),
-        "terms": shown,
-        "more": len(used) - len(shown),
-        "rest": float(terms[row, used[WORKED:]].sum()),
+        "terms": [(report.effects[i], float(X[row, i]), float(terms[row, i])) for i in used],
         "score": float(scores[row]),
         "chance": float(expit(scores[row])),
         "actual": None if table.y is None else table.y[row].item(),

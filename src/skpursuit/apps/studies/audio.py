@@ -36,13 +36,6 @@ def learned(data: str | Path | None, atoms: int) -> np.ndarray:
     return learner.fit(recording(data).pieces).components_
 
 
-def audio_solver(method: str) -> Any:
-    """A fixed number of iterations: k, or 3k for the second compared.stochastic method."""
-    if method.startswith("stoch"):
-        return compared.stochastic(method, K, K)
-    return compared.FixedIterationCoSaMP(n_nonzero_coefs=K, max_iter=K)
-
-
 def run_audio(
     cell: Cell,
     data: str | Path | None,
@@ -60,7 +53,9 @@ def run_audio(
         exact: np.ndarray | None = None
         for method, numbers in measured.items():
             selector = compared.make_selector(method, user_selectors=user_selectors)
-            result, seconds = compared.timed_fit(X, y, audio_solver(method), selector, seed=cell["first"] + i)
+            patient = compared.FixedIterationCoSaMP(n_nonzero_coefs=K, max_iter=K)
+            solver = compared.stochastic(method, K, K) if method.startswith("stoch") else patient
+            result, seconds = compared.timed_fit(X, y, solver, selector, seed=cell["first"] + i)
             exact = result.support if exact is None else exact
             chosen[method].append(result.support)
             error = relative_error(y, result.coef[result.support] @ dictionary[result.support])

@@ -33,16 +33,11 @@ class CellError(RuntimeError):
 
 @dataclass(frozen=True)
 class Experiment:
-    """A grid of cells and what is done with each.
-
-    Cells hold JSON values (parameters, sizes, the trial's seed), and a cell is known by its content. ``run``
-    is a module's top-level function, so that other processes find it; the rows it returns may fill in columns
-    that their cell does not have.
-    """
+    """A grid of cells, known by their content of JSON values, and what is done with each."""
 
     name: str  # of the results file
     cells: Sequence[Cell]
-    run: Callable[[Cell], CellRows]
+    run: Callable[[Cell], CellRows]  # a module's top-level function, so that other processes find it
     columns: tuple[str, ...]  # of the results: keys of cells and of rows
     settings: dict[str, Any] = field(default_factory=dict)  # results of other settings are never continued
     cost: Callable[[Cell], float] = lambda cell: 1.0  # relative, for the estimate of the time left
@@ -56,15 +51,10 @@ def run_experiment(
     progress: Callable[[int, int, float], object] = lambda done, total, share: None,
     about: dict[str, Any] | None = None,
 ) -> Path:
-    """Compute what is missing of an experiment and return the path of its results.
+    """Compute what is missing of an experiment and return the path of its results, ``NAME.jsonl``.
 
-    ``NAME.jsonl`` and ``NAME.csv`` are, or will be, in the folder. Of ``jobs`` processes each has one BLAS
-    thread; one job computes in this process. After every cell ``progress`` is told how many are done (earlier
-    runs included), how many there are, and the share of this run. ``about`` (machine and versions) is kept
-    beside the results.
-
-    ResultsError: the file holds results of other settings, is damaged, or is being written to. CellError: a
-    cell fails; what is finished is kept, and running again continues.
+    After every cell ``progress`` is told how many are done (earlier runs included), how many there are, and
+    the share of this run. CellError if a cell fails; what is finished is kept, and running again continues.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, not {jobs}")
@@ -72,9 +62,9 @@ def run_experiment(
     path = Path(folder) / f"{experiment.name}.jsonl"
     settings = {"experiment": experiment.name, **experiment.settings}
     with ResultsFile(path, experiment.columns, settings, about) as store:
-        todo = {name: cell for name, cell in cells.items() if name not in store.done}
+        todo = {name: cell for name, cell in cells.items() if name not in store.results.cells}
         done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
-        progress(len(store.done), len(cells), 0.0)
+        progress(len(store.results.cells), len(cells), 0.0)
         try:
             computed = _computed(experiment, todo, jobs)
             for name, rows in computed:
@@ -86,7 +76,7 @@ def run_experiment(
                     raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows
                 store.append(name, [{**todo[name], **row} for row in rows])
                 done += experiment.cost(todo[name])
-                progress(len(store.done & set(cells)), len(cells), done / work)
+                progress(len(store.results.cells.keys() & cells), len(cells), done / work)
         except BrokenProcessPool as error:
             problem = "a worker process died (out of memory?); run again with fewer jobs to resume"
             raise CellError(f"{experiment.name}: {problem}") from error

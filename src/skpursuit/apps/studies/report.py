@@ -87,14 +87,8 @@ def render_page(folder: str | Path) -> tuple[str, str]:
         machines=list({str(run): run for run in runs}.values()),
         days=list(dict.fromkeys([*days[:1], *days[-1:]])),
         statistics=statistics,
-        draw_panel=draw_panel,
-        legend=legend,
-        label=label,
-        measures=measures,
-        settings_panels=settings_panels,
-        race_panels=race_panels,
-        family_panels=family_panels,
-        theory_panels=theory_panels,
+        **{one.__name__: one for one in (draw_panel, legend, label, measures, settings_panels)},
+        **{one.__name__: one for one in (race_panels, family_panels, theory_panels)},
     )
     return page, statistics.claims_csv(claims)
 

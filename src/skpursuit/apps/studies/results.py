@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from skpursuit._atomic_files import FileError, write_atomically
+from skpursuit._atomic_files import write_atomically
+
+from ..tables.errors import TableProblem, attach_path
 
 try:
     import fcntl
@@ -29,12 +31,6 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
-FOREIGN = "these are not results of `skpursuit reproduce`"
-OTHER_FOLDER = "use another folder (--out), or delete the file"
-
-
-class ResultsError(FileError):
-    """Results that cannot be continued, or shown."""
 
 
 @dataclass
@@ -92,19 +88,20 @@ def json_line(entry: Any) -> bytes:
 def read_results(folder: Path, name: str) -> Results | None:
     """Read the finished cells of a study; None if there are none yet.
 
-    ResultsError if a file is damaged, and not just cut off by a kill, or is not of a study.
+    TableError if a file is damaged, and not just cut off by a kill, or is not of a study.
     """
     path = folder / f"{name}.jsonl"
-    try:
-        if path.is_file():
-            return parse_results(path, path.read_bytes())[0]
-        _refuse_lone_table(path)
-        return None
-    except OSError as error:
-        raise ResultsError(path, f"it cannot be read ({error.strerror})", "name another folder") from None
+    with attach_path(path):
+        try:
+            if path.is_file():
+                return parse_results(path.read_bytes())[0]
+        except OSError as error:
+            raise TableProblem("unreadable results", words=error.strerror) from None
+    _refuse_lone_table(path)
+    return None
 
 
-def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
+def parse_results(content: bytes) -> tuple[Results | None, int]:
     """Return what a file holds and where its last whole line ends; refuse more than a kill can leave."""
     *lines, rest = content.split(b"\n")
     results: Results | None = None
@@ -118,20 +115,18 @@ def parse_results(path: Path, content: bytes) -> tuple[Results | None, int]:
             else:
                 results = Results(dict(entry["settings"]), tuple(map(str, entry["columns"])))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            if results is None:
-                raise ResultsError(path, FOREIGN, OTHER_FOLDER) from None
-            remedy = "delete that line and run `skpursuit reproduce` again"
-            raise ResultsError(path, f"it is damaged at line {number}, not just cut off", remedy) from None
+            problem = "no results file" if results is None else "damaged results"
+            raise TableProblem(problem, line=number) from None
     if results is None and rest.strip(b"\0") and not rest.startswith(b"{"):
-        raise ResultsError(path, FOREIGN, OTHER_FOLDER)
+        raise TableProblem("no results file")
     return results, len(content) - len(rest)
 
 
 def _refuse_lone_table(path: Path) -> None:
     """Refuse a CSV file without the results it was made from, before a study writes its own over it."""
-    table = path.with_suffix(".csv")
-    if table.exists() and not path.exists():
-        raise ResultsError(table, f"{path.name}, which results are read from, is not beside it", OTHER_FOLDER)
+    with attach_path(table := path.with_suffix(".csv")):
+        if table.exists() and not path.exists():
+            raise TableProblem("lone table", name=path.name)
 
 
 def _add(results: Results, entry: Any) -> None:
@@ -141,7 +136,7 @@ def _add(results: Results, entry: Any) -> None:
         return
     unknown = {name for row in entry["rows"] for name in row} - set(results.columns)
     if unknown or not entry["rows"] or entry["cell"] in results.cells:
-        raise ValueError("no line of these results")
+        raise ValueError("a cell that is there already or has no rows, or columns not declared")
     results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
 
 
@@ -166,17 +161,18 @@ class ResultsFile:
         _refuse_lone_table(path)
         self._file = _open_locked(path)
         try:
-            found, self._size = parse_results(path, self._file.read())
-            self._file.truncate(self._size)
-            self.results = found or wanted
-            if found is None:
-                self._write(wanted.lines())
-            old, new = self.results.settings, wanted.settings
-            if settings_digest(old) != settings_digest(new):
-                changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
-                raise ResultsError(path, f"it holds results of other settings ({changed})", OTHER_FOLDER)
-            if self.results.columns != wanted.columns:
-                raise ResultsError(path, "its columns are not those of this experiment", OTHER_FOLDER)
+            with attach_path(path):
+                found, self._size = parse_results(self._file.read())
+                self._file.truncate(self._size)
+                self.results = found or wanted
+                if found is None:
+                    self._write(wanted.lines())
+                old, new = self.results.settings, wanted.settings
+                if settings_digest(old) != settings_digest(new):
+                    changed = ", ".join(sorted(k for k in {*old, *new} if old.get(k) != new.get(k)))
+                    raise TableProblem("other settings", changed=changed)
+                if self.results.columns != wanted.columns:
+                    raise TableProblem("other columns")
             if about and about not in self.results.about:
                 self._write(json_line({"about": about}))
                 self.results.about.append(about)
@@ -190,21 +186,15 @@ class ResultsFile:
     def __exit__(self, *exc: object) -> None:
         self._file.close()
 
-    @property
-    def done(self) -> frozenset[str]:
-        """The cells whose rows are all here."""
-        return frozenset(self.results.cells)
-
     def append(self, cell: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add all rows of one cell at once."""
-        if cell in self.results.cells or not rows:
-            raise ValueError(f"cell {cell} is there already, or has no rows")
-        unknown = {name for row in rows for name in row} - set(self.results.columns)
-        if unknown:
-            raise ValueError(f"columns that were not declared: {sorted(unknown)}")
-        plain = list(map(without_none, rows))
-        self._write(json_line({"cell": cell, "rows": plain}))
-        self.results.cells[cell] = list(map(self.results.filled, plain))
+        entry = {"cell": cell, "rows": list(map(without_none, rows))}
+        _add(self.results, entry)
+        try:
+            self._write(json_line(entry))
+        except BaseException:
+            del self.results.cells[cell]
+            raise
 
     def finish(self, order: Sequence[str]) -> None:
         """Put the cells into the given order, any others after them, and write the CSV file."""
@@ -221,7 +211,8 @@ class ResultsFile:
         written = os.write(self._file.fileno(), block)
         if written != len(block):  # a full disk may take a part; leave none of it
             self._file.truncate(self._size)
-            raise ResultsError(self.path, "the disk is full", "make room and run again to resume")
+            with attach_path(self.path):
+                raise TableProblem("full disk")
         os.fsync(self._file.fileno())
         self._size += written
 
@@ -235,8 +226,8 @@ def _open_locked(path: Path) -> io.FileIO:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
-            remedy = "wait for it, or use another folder (--out)"
-            raise ResultsError(path, "another run is writing to it", remedy) from None
+            with attach_path(path):
+                raise TableProblem("another run") from None
         # The file may have been replaced (`ResultsFile.finish`) between opening and locking.
         with contextlib.suppress(FileNotFoundError):
             if os.fstat(file.fileno()).st_ino == path.stat().st_ino:

@@ -43,11 +43,6 @@ def splits(n: int, split: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     return train, test, train[: n_train // 2], train[n_train // 2 :]
 
 
-def sides(positive: np.ndarray) -> np.ndarray:
-    """Labels of two classes: +1 and -1."""
-    return np.where(positive, 1.0, -1.0)
-
-
 def text_solver(method: str, k: int, n: int) -> Any:
     """CoSaMP with at most k iterations, or StoGradMP, or GraSP; words are refitted but by printed methods."""
     most, refit = (k, False) if compared.is_printed(method) else (min(k, ITERATIONS), True)
@@ -68,7 +63,7 @@ def run_text(
     norms = np.sqrt(np.asarray(collection.X.multiply(collection.X).sum(axis=1)).ravel())
     X = csr_array(diags_array(1.0 / np.where(norms > 0, norms, 1.0)) @ collection.X)  # rows of unit norm
     classes = collection.y
-    y = sides(classes < len(collection.classes) // 2)
+    y = np.where(classes < len(collection.classes) // 2, 1.0, -1.0)
     train, test, first, second = splits(len(y), cell["split"])
     sizes = STAND_IN_SIZES if data is None else SIZES
 
@@ -81,7 +76,7 @@ def run_text(
         return compared.timed_fit(own, y[rows], solver, selector, loss, seed=cell["split"])
 
     def accuracy(result: Any, rows: np.ndarray) -> float:
-        return float(np.mean(sides(X[rows] @ result.coef > 0) == y[rows]))
+        return float(np.mean(np.where(X[rows] @ result.coef > 0, 1.0, -1.0) == y[rows]))
 
     tried = [fit(first, k) for k in sizes]
     k = sizes[int(np.argmax([accuracy(result, second) for result, _ in tried]))]
@@ -103,6 +98,6 @@ def run_text(
     }
     if cell["method"] in ALL_CLASSES:  # one problem per class; the largest decision wins
         labels = np.unique(classes[train])
-        scores = [X[test] @ fit(train, k, sides(classes == label))[0].coef for label in labels]
+        scores = [X[test] @ fit(train, k, np.where(classes == label, 1.0, -1.0))[0].coef for label in labels]
         row["accuracy_all"] = float(np.mean(labels[np.argmax(scores, axis=0)] == classes[test]))
     return [row]

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from .columns import Matrix, RawColumn
 from .errors import quote
-from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, folded, value_of, values_of
+from .parsing import BOOLEAN_WORDS_OR_DIGITS, LIMITS, ORDERS, calendar_part, folded, value_of
 
 MISSING_LEVEL = "(missing)"
 OTHER_LEVEL = "(other)"
@@ -239,8 +239,10 @@ class Category(ColumnKind, frozen=True, tag="category"):
         if self.fold:
             own = {folded(level): level for level in self.levels}
             return [own.get(folded(label)) for label in labels]
-        known, values = set(self.levels), values_of(self.levels)
-        by_value: dict[object, str] = {} if values is None else dict(zip(values, self.levels))
+        by_value: dict[object, str] = dict(zip(map(value_of, self.levels), self.levels))
+        if None in by_value or len(by_value) < len(self.levels):
+            by_value = {}
+        known = set(self.levels)
         return [label if label in known else by_value.get(value_of(label)) for label in labels]
 
     def describe(self) -> str:

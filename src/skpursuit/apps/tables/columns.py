@@ -94,8 +94,9 @@ class RawColumn:
     def texts(self) -> pyarrow.Array:
         """The column as trimmed texts, null where a value is missing; numbers as files write them."""
         if pyarrow.types.is_floating(self.type):
-            spelled = [None if v is None or v != v else _spelled(v) for v in self.to_pylist()]
-            return pyarrow.array(spelled, pyarrow.string())
+            known = (None if v is None or v != v else v for v in self.to_pylist())
+            whole = (int(v) if v is not None and v.is_integer() and abs(v) < 2**63 else v for v in known)
+            return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
         if not self.is_text:
             return self.values.cast(pyarrow.string())
         trimmed = pc.utf8_trim_whitespace(self.values)
@@ -251,15 +252,9 @@ class RawTable:
         near = difflib.get_close_matches(name.casefold(), [other.casefold() for other in names], 1, 0.5)
         words = [other for other in names if name.casefold() in other.casefold()]
         nearest = next((other for other in words or names if words or near[:1] == [other.casefold()]), "")
-        alike = {"option": option, "nearest": nearest, "suffix": suffix}
-        given = "--target" if option == "target" else name + suffix
-        problem = "misspelled" if nearest else "no such target" if option == "target" else "no column"
-        return TableProblem(problem, name=name, names=names, given=given, **alike)
-
-
-def _spelled(value: float) -> str:
-    """Return the text of a number as files write it: 1 for 1.0, all digits that tell it from others."""
-    return str(int(value)) if value.is_integer() and abs(value) < 2**63 else str(value)
+        given, lost = ("--target", "no such target") if option == "target" else (name + suffix, "no column")
+        about = {"name": name, "names": names, "given": given, "nearest": nearest}
+        return TableProblem("misspelled" if nearest else lost, option=option, suffix=suffix, **about)
 
 
 def unique_names(names: Iterable[object]) -> list[str]:

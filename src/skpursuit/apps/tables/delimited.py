@@ -175,7 +175,9 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
         if top >= 0 and (both := _two_lines(rows[top : top + HEADED])):
             options.notify(f"the header has two lines, read as {quote_list(both, 4)}")
             return both, top + 2, ()
-    if _is_data(header):
+    known = [name.strip() for name in header if name.strip()]
+    whole = bool(known) and all(re.fullmatch(r"[\d.,+-]+", name) for name in known)
+    if whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known):  # no name has decimals
         raise TableProblem("no header", width=len(header))
     if above:
         title = " ".join(filter(None, rows[0]))
@@ -235,13 +237,6 @@ def _find_header(records: Sequence[list[str]]) -> tuple[list[str], int]:
         return ["row", *records[0]], 0  # R leaves out the name of its row names
     above = above if above <= PREAMBLE else 0
     return records[above], above
-
-
-def _is_data(names: list[str]) -> bool:
-    """Whether names are all numbers, or one of them has decimals, as no name has."""
-    known = [name.strip() for name in names if name.strip()]
-    whole = bool(known) and all(re.fullmatch(r"[\d.,+-]+", name) for name in known)
-    return whole or any(re.fullmatch(r"[+-]?\d+[.,]\d+", name) for name in known)
 
 
 def _are_spaced(rows: Sequence[list[str]]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, issparse
 
 from .column_kinds import AnyKind, CellCounts, Date, Number, Ordinal, YesNo
 from .columns import Matrix, RawTable
@@ -171,10 +171,8 @@ def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
 
 def _check_range(table: EncodedTable) -> None:
     """Refuse features whose squares are beyond what a computer can add."""
-    ends = [
-        np.asarray(end.todense() if isinstance(table.X, csr_array) else end).ravel()
-        for end in (table.X.max(axis=0), -table.X.min(axis=0))
-    ]
+    high, low = table.X.max(axis=0), table.X.min(axis=0)
+    ends = (end.toarray().ravel() if issparse(end) else end for end in (high, -low))
     huge = np.flatnonzero(np.maximum(*ends) > MAX_FEATURE)
     if huge.size:
         raise TableProblem("huge feature", name=table.features[huge[0]], most=MAX_FEATURE)
@@ -208,20 +206,12 @@ def extract_target(
     else:
         codes, labels = (column.folded() if getattr(kind, "fold", False) else column).factorized
         if isinstance(kind, YesNo):
-            labels = _one_spelling(column.counts, labels)
+            said: dict[bool | None, str] = {True: kind.yes, False: kind.no}
+            labels = [said.get(BOOLEAN_WORDS.get(label.casefold()), label) for label in labels]
         values, keep = np.array([*labels, ""], dtype=np.str_)[codes], codes >= 0
     if not keep.any():
         raise TableProblem("empty target", name=name)
     return values, keep
-
-
-def _one_spelling(counts: np.ndarray, labels: list[str]) -> list[str]:
-    """Return labels where all that mean yes are spelled as most of them are, and so for no."""
-    best: dict[int, str] = {}
-    for truth in (True, False):
-        own = [i for i, label in enumerate(labels) if BOOLEAN_WORDS.get(label.casefold()) is truth]
-        best |= dict.fromkeys(own, labels[max(own, key=lambda i: counts[i])] if own else "")
-    return [best.get(i, label) for i, label in enumerate(labels)]
 
 
 def _join(parts: list[Matrix], rows: int) -> Matrix:

@@ -79,7 +79,9 @@ def _shares(name: str, column: RawColumn) -> dict[str, float]:
     if not any(re.search(r"\d", text) and len(text) < MAX_DATE_LENGTH for text in column.head(50) or "0"):
         return none
     labels = column.factorized[1]
-    return parsing.date_shares(labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]) if labels else none
+    some = labels[:: max(1, len(labels) // MAX_DATE_TEXTS)]
+    days = {order: [parsing.parse_days(label, order) for label in some] for order in parsing.ORDERS}
+    return {order: float(np.mean(np.isfinite(found))) for order, found in days.items()} if some else none
 
 
 def _infer_locale(
@@ -299,7 +301,8 @@ class ColumnInference:
 
     def _ordered(self, said: str | None = None) -> AnyKind | None:
         """Words of a scale that is known, or that a user says; as a target they are classes unless said."""
-        labels = self.column.factorized[1]
+        texts = self.column.factorized[1]
+        labels = [texts[i] for i in np.argsort(-self.column.counts, kind="stable").tolist()]
         if said is None and (self.name == self.options.target or len(labels) > SMALL_CATEGORY):
             return None
         if levels := parsing.ordered_levels(labels, self.name, said):

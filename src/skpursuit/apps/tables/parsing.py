@@ -176,12 +176,6 @@ def value_of(label: str) -> Decimal | None:
     return value if plain and value.is_finite() else None
 
 
-def values_of(labels: Sequence[str]) -> list[Decimal] | None:
-    """Return the values of labels if each spells one and no two the same, else None."""
-    values = [value for value in map(value_of, labels) if value is not None]
-    return values if len(set(values)) == len(labels) else None
-
-
 # -- dates ------------------------------------------------------------------------------------------
 
 _TIME = (
@@ -211,14 +205,6 @@ _ALONE = ("time", "duration", "compact")  # orders that are mixed with no other
 #: What a column of durations must hold somewhere, such as 1h 5m: 5m alone may be of metres.
 TWO_SPANS = re.compile("|".join(rf"\d+{one} ?\d+{two}" for one, two in itertools.pairwise(_SPANS)))
 _PATTERNS = {order: re.compile(pattern) for order, pattern in _DATES.items()}
-
-
-def date_shares(labels: Sequence[str]) -> dict[str, float]:
-    """Return the share of texts that a column of each order of day, month and year can read."""
-    return {
-        order: float(np.mean([not np.isnan(parse_days(label, order)) for label in labels]))
-        for order in ORDERS
-    }
 
 
 def parse_days(label: str, order: str) -> float:
