@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,6 +122,8 @@ def test_other_versions_and_other_files(tmp_path, content, words):
 
 
 ABSENT = object()
+#: Keys of a model, and values that are wrong there.
+WRONG = json.loads(Path(__file__).with_name("wrong_parts.json").read_text(encoding="utf-8"))
 
 
 def put(*keys):
@@ -140,27 +143,8 @@ def put(*keys):
     ("change", "value"),
     [
         *((put(part), ABSENT) for part in ("coefficients", "encoding", "intercept", "classes")),
+        *((put(*keys), value) for keys, value in WRONG),
         (put("coefficients", 0, "coef"), [10**400]),
-        (put("encoding", "columns"), {}),
-        (put("encoding", "columns"), [1]),
-        (put("encoding", "columns", 0, "fill"), "many"),
-        (put("encoding", "columns", 0, "kind"), "magic"),
-        (put("encoding", "columns", 0, "decimal"), "x"),
-        (put("encoding", "columns", 0, "nonsense"), 1),
-        (put("encoding", "columns", 1, "levels"), [1, 2]),
-        (put("encoding", "columns", 1, "name"), "x"),
-        (put("encoding", "target"), ["t"]),
-        (put("classes"), "ab"),
-        (put("classes"), ["a", "b"]),
-        (put("task"), "classification"),
-        (put("info"), []),
-        (put("info", "residuals"), []),
-        (put("info", "residuals"), {"0.1": 1.0, "": 2.0}),
-        (put("info", "residuals"), {"0.1": 1.0, "1.5": 2.0}),
-        (put("info", "residuals"), {"0.1": 1.0, "0.9": -2.0}),
-        (put("info", "loss"), "magic"),
-        (put("encoding", "columns", 1, "shown"), ["b", "b"]),
-        (put("versions", "numpy"), 2),
     ],
 )
 def test_a_wrong_part_under_a_valid_checksum(saved, change, value):

@@ -6,7 +6,9 @@ import gzip
 import json
 import lzma
 import re
+import tomllib
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import openpyxl
@@ -385,27 +387,15 @@ def test_a_gap_makes_no_header_of_two_lines(tmp_path, head):
     assert any(name.startswith("column ") for name in table.features)
 
 
-@pytest.mark.parametrize(
-    ("cells", "kind", "feature", "value"),
-    [
-        (["1h 05m", "2h 30m", "45m"], "duration", "x (hours)", 13 / 12),
-        (["3 min 20 s", "4 min 00 s", "59 s"], "duration", "x (hours)", 200 / 3600),
-        (["2 days 4 h", "1 day 0 h", "3 h"], "duration", "x (hours)", 52),
-        (["5 m", "12 m", "7 m"], "number, m", "x", 5),
-        (["2021Q2", "2021 Q3", "2022-Q1"], "date", "x (month)", 4),
-        (["Q2 2021", "Q3/2021", "Q1 2022"], "date", "x (month)", 4),
-        (["T103", "T206", "T407"], "category, 3 levels", "x=T206", 0),
-        (["T1-03", "T2-06", "T4-07"], "category, 3 levels", "x=T2-06", 0),
-        (["€ 1.459", "€ 1.521", "€ 1.389"], "number, €", "x", 1.459),
-        (["$ 1.234", "$ 12.345", "$ 999"], "number, $", "x", 1234),
-        (["1,234 €", "12,345 €", "999 €"], "number, €", "x", 1234),
-        (["$(1,234)", "$12,345.50", "$ -"], "number, $", "x", -1234),
-        (["(1.234,5 €)", "12,00 €", "€ –"], "number, €, decimal comma", "x", -1234.5),
-    ],
-)
-def test_spans_quarters_and_whole_prices(tmp_path, cells, kind, feature, value):
-    (tmp_path / "t.csv").write_text(lines(["x", "y"], pick(*cells), range(N), comma="|"), encoding="utf-8")
+CELLS = tomllib.loads(Path(__file__).with_name("cells.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("one", CELLS["spelled"], ids=lambda one: one["cells"][0])
+def test_spans_quarters_and_whole_prices(tmp_path, one):
+    (tmp_path / "t.csv").write_text(
+        lines(["x", "y"], pick(*one["cells"]), range(N), comma="|"), encoding="utf-8"
+    )
     table = read_table(tmp_path / "t.csv", EncodingOptions("y"))
-    assert table.described()[0]["taken for"] == kind
-    assert table.X[0, table.features.index(feature)] == pytest.approx(value)
+    assert table.described()[0]["taken for"] == one["kind"]
+    assert table.X[0, table.features.index(one["feature"])] == pytest.approx(one["first"])
     assert not any("weekday" in name for name in table.features)

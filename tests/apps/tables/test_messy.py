@@ -2,6 +2,7 @@
 
 import csv
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ from click.testing import CliRunner
 from skpursuit.apps.cli import main
 
 FOLDER = Path(__file__).parent / "messy"
-LEFT = "left out"
 
 
 def invoke(*arguments):
@@ -28,51 +28,13 @@ def fitted(path, target, folder, *more):
     return told, rows
 
 
-MESSY = {
-    "homes.csv": (
-        "Sold Price",
-        {
-            "MLS #": LEFT, "Address": LEFT, "ZIP Code": "category", "City": "category",
-            "List Price": "number", "Sq Ft": "number", "Beds": "number", "HOA": "number",
-            "Tax Rate": "number",
-            "Sold Date": "date",
-            "Pool": "yes/no", "Year Built": "number", "State": LEFT, "Remarks": LEFT,
-        },
-    ),
-    "kunden.csv": (
-        "Umsatz",
-        {
-            "Kunden-Nr.": LEFT, "PLZ": "category", "Größe (m²)": "number", "Rabatt": "number",
-            "Kunde seit": "date",
-            "Newsletter": "yes/no", "Branche": "category", "Kosten": "number",
-        },
-    ),
-    "churn.csv": (
-        "Churn",
-        {
-            "customerID": LEFT, "gender": "category", "SeniorCitizen": "number", "tenure": "number",
-            "Contract": "category", "AutoPay": "yes/no", "Charges": "number", "Charges (2)": "number",
-            "TotalCharges": "number",
-        },
-    ),
-    "genes.tsv": ("status", {f"GENE{j}": "number" for j in range(90)}),
-    "patients.xlsx": (
-        "Blood pressure",
-        {
-            "Patient": LEFT, "Born": "date", "Sex": "category", "Smoker": "yes/no", "BMI": "number",
-            "Visit": "date",
-        },
-    ),
-    "sensors.txt": (
-        "power_kW",
-        {"time": "date", "plant": "category", "load %": "number", "temp_C": "number", "state": "category"},
-    ),
-}  # fmt: skip
+MESSY = tomllib.loads((FOLDER / "kinds.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", MESSY)
 def test_messy_tables_work_as_they_come(tmp_path, name):
-    target, kinds = MESSY[name]
+    target, kinds = MESSY[name]["target"], MESSY[name]["kinds"]
+    kinds |= {f"GENE{j}": "number" for j in range(MESSY[name].get("genes", 0))}
     told, rows = fitted(FOLDER / name, target, tmp_path, *(["--transpose"] if name == "genes.tsv" else []))
     assert {row["column"]: row["kind"] for row in told["columns"]} == kinds
     assert told["held_out_score"] > max(0.8, told["baseline"])

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.apps.tables.six_kinds import LIKERT, SIX, german_export
+from tests.apps.tables.six_kinds import LIKERT, SIX
 
 from skpursuit.apps.cli import main
 from skpursuit.apps.tables import EncodingOptions, TableError, read_columns, read_table
@@ -90,15 +90,6 @@ def test_identifiers_of_digits_are_left_out(tmp_path, name, values, left_out):
     assert (kinds(table)[name].kind == "left out") == left_out
     said = read_table(tmp_path / "t.csv", EncodingOptions("y", {name: "number"}))
     assert kinds(said)[name].kind == "number"
-
-
-def test_a_line_of_units_gives_them_to_its_columns(tmp_path):
-    path, target, _ = german_export(tmp_path, np.random.default_rng(0))
-    table = read_table(path, EncodingOptions(target))
-    assert (table.encoding.target_kind.unit, kinds(table)["Wohnfläche"].unit) == ("€", "m²")
-    assert [row["taken for"] for row in table.described() if row["column"] == "Wohnfläche"] == [
-        "number, m², decimal comma"
-    ]
 
 
 @pytest.mark.parametrize("make", SIX)

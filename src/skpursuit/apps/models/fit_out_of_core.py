@@ -156,5 +156,5 @@ def _predict_streaming(
         if (part := table.X[keep[rows : rows + columns.n_rows]]).size:
             scaler.partial_fit(part)
         rows += columns.n_rows
-    moments = zip(scaler.mean_, np.sqrt(scaler.var_)) if model.encoding.used else ()
+    moments = zip(scaler.mean_.tolist(), np.sqrt(scaler.var_).tolist()) if model.encoding.used else ()
     return np.concatenate(guesses), dict(zip(model.encoding.used, moments))
