@@ -177,7 +177,7 @@ def test_a_german_export_is_reported_in_its_units_and_its_numbers(tmp_path):
     assert [number(row[1]) for row in worst] == [round(prices[int(row[0]) - 1]) for row in worst]
     off = [abs(number(row[3])) for row in worst]
     assert (len(off), off) == (10, sorted(off, reverse=True))
-    assert all(" ± " in row[1] for row in cells(page, "Sizes")[1:])
+    assert all("±" in row[1] for row in cells(page, "Sizes")[1:])
 
 
 def test_of_a_rare_class_the_first_sentence_says_how_much_is_found(tmp_path):
