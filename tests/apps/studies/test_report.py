@@ -126,25 +126,20 @@ def test_words_for_those_who_do_not_see_the_lines():
     assert describe(Panel("t", "x", [])) == "No data."
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (math.nan, "–"),
-        (0.5, "0.500"),
-        (1.0, "1.00"),
-        (0.0, "0"),
-        (3, "3"),
-        (123.456, "123"),
-        (12345.6, "12\u202f346"),
-        (-2, "\u22122"),
-        (1e-5, "1e\u221205"),
-        (True, "yes"),
-        ("a", "a"),
-    ],
-)
-def test_numbers_for_people(value, words):
-    assert format_number(value) == words
+def test_numbers_for_people():
+    spelled = {
+        None: "–",
+        math.nan: "–",
+        0.5: "0.500",
+        2.0: "2.00",
+        0.0: "0",
+        3: "3",
+        123.456: "123",
+        "a": "a",
+    }
+    spelled |= {12345.6: "12\u202f346", -2: "\u22122", 1e-5: "1e\u221205", True: "yes"}
+    assert {value: format_number(value) for value in spelled} == spelled
+    assert format_number(1234.5, 5, ".,") == "1.234,5"
 
 
 @needs_browser

@@ -31,14 +31,12 @@ def test_words_of_a_scale_are_one_number_in_their_order(tmp_path):
     path = written(tmp_path, "t.csv", *columns)
     table = read_table(path, EncodingOptions(target="y"))
     found = kinds(table)
-    assert [found[name].kind for name in ("asked", "Grade", "ward", "size")] == [
-        "ordinal", "ordinal", "category", "ordinal",
-    ]  # fmt: skip
+    assert [name for name in found if found[name].kind == "ordinal"] == ["asked", "Grade", "size"]
     np.testing.assert_array_equal(table.X[:, table.features.index("asked")], [1 + i % 5 for i in range(40)])
     np.testing.assert_array_equal(table.X[:3, table.features.index("Grade")], [1, 3, 2])
     np.testing.assert_array_equal(table.X[:3, table.features.index("size")], [3, 1, 2])
-    later = table.encoding.apply(read_columns(written(tmp_path, "u.csv", *columns[:2], ("size", ["m"] * 40),
-                                                      ("ward", letters))))  # fmt: skip
+    later = written(tmp_path, "u.csv", *columns[:3], ("size", ["m"] * 40))
+    later = table.encoding.apply(read_columns(later))
     np.testing.assert_array_equal(later.X[:, later.features.index("size")], [2] * 40)
     classes = read_table(path, EncodingOptions(target="size"))
     assert set(classes.y) == {"XL", "S", "M"}
