@@ -167,20 +167,20 @@ def _fitting(file: Path) -> Iterator[None]:
 
 
 def _as_json(table: EncodedTable, report: FitReport) -> dict[str, object]:
-    model = report.model
-    other = "rmse" if model.classes is None else "auc"
+    model, task = report.model, "classification" if report.model.classes else "regression"
+    other = "auc" if model.classes else "rmse"
+    features = dict(zip(model.features, model.coef.T.tolist()))
+    sizes = [(one.k, one.score, None if math.isnan(one.other) else one.other) for one in report.sizes]
     return {
-        "task": "regression" if model.classes is None else "classification",
+        "task": task,
         "classes": None if model.classes is None else list(model.classes),
-        "features": dict(zip(model.features, model.coef.T.tolist())),
+        "features": features,
         "intercept": model.intercept.tolist(),
         "baseline": report.baseline,
         "all_features": report.full_model_score,
-        "path": [
-            {"k": size.k, "score": size.score, other: None if math.isnan(size.other) else size.other}
-            for size in report.sizes
-        ],
+        "path": [dict(zip(("k", "score", other), one)) for one in sizes],
         "effects": [asdict(effect) for effect in report.effects],
+        "alerts": list(report.alerts),
         "columns": table.described(),
         "rows_without_target": table.dropped,
         "k_is_the_largest_tried": report.at_limit,
@@ -240,7 +240,8 @@ def predict(
             if not count:
                 writer.writerow(heads)
             count += len(rows)
-            writer.writerows(map(fitted.spell, row) for row in rows)
+            known = max(1, len(given["ids"]))  # columns beside the predictions
+            writer.writerows([*row[:known], *map(fitted.spell, row[known:])] for row in rows)
             kept += [dict(zip(heads, row)) for row in rows] if out.as_json and predictions is None else []
     if predictions is None:
         out.echo_json(kept)

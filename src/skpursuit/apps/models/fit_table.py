@@ -233,16 +233,10 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
 def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     """Return what a model's file keeps of a fit: how it was made, and quantiles of residuals."""
     choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
-    info: dict[str, Any] = {
-        "k": options.k or final.n_nonzero_coefs_,
-        "loss": options.loss,
-        "solver": options.solver,
-        "selector": options.selector,
-        "selection": options.selection,
-        "family": choice["family"],
-        "ridge": choice["ridge"],
-        "score": "R2" if options.task == "regression" else "accuracy",
-    }
+    score = "R2" if options.task == "regression" else "accuracy"
+    info = {name: getattr(options, name) for name in ("loss", "solver", "selector", "selection")}
+    info |= {"k": options.k or final.n_nonzero_coefs_, "score": score}
+    info |= {name: choice[name] for name in ("family", "ridge")}
     if options.task == "regression":
         left = np.quantile(actual - predicted, QUANTILES)
         info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
@@ -359,12 +353,9 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
     regression, search = options.task == "regression", recording or options.k is None
     plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
     solver = "omp" if options.solver == "auto" and plain else options.solver
-    common = {
-        "solver": solver,
-        "selector": options.selector,
-        "loss": options.loss,
-        "random_state": options.seed,
-    }
+    common = {"solver": solver, "random_state": options.seed}
+    common |= {name: getattr(options, name) for name in ("selector", "loss")}
+    common |= {} if regression else {"multi_class": "ovr"}  # which is what the file of a model means
     scale = "auto" if search else "column"
     kind: Any = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
     if not search:

@@ -117,12 +117,11 @@ class Panel:
         return [i for i in finite if (line.x[i] > 0 or not self.x_log) and (line.y[i] > 0 or not self.y_log)]
 
 
-def measures(rows: ResultRows, x: str, x_label: str, x_log: bool = False) -> list[Panel]:
-    """Recovery, time and reading against x."""
+def measures(rows: ResultRows, x: str, x_label: str, kind: str = "measures", **axes: Any) -> list[Panel]:
+    """Results against x, one panel for each of a kind that studies.toml lists."""
     return [
-        Panel("Recovery (F-measure)", x_label, curves(rows, x, "f_measure"), x_log, y_shown=(0, 1)),
-        Panel("Time (seconds)", x_label, curves(rows, x, "seconds"), x_log, y_log=True),
-        Panel("X read in an iteration (%)", x_label, curves(rows, x, "share_read", 100), x_log, y_shown=(0,)),
+        Panel(one["title"], x_label, curves(rows, x, one["y"], one["scale"]), **one["axes"], **axes)
+        for one in DECLARED["panels"][kind]
     ]
 
 
@@ -141,14 +140,7 @@ def family_panels(rows: ResultRows) -> list[Panel]:
     """What every method finds and reads, by the family of X."""
     names = list(dict.fromkeys(row["design"] for row in rows))
     placed = [{**row, "family": names.index(row["design"])} for row in rows]
-    kinds = (
-        ("Atoms of exact that are found (%)", "same_atoms", (0, 100)),
-        ("X read in an iteration (%)", "share_read", (0,)),
-    )
-    return [
-        Panel(title, "columns of X", curves(placed, "family", y, 100), y_shown=shown, names=names)
-        for title, y, shown in kinds
-    ]
+    return measures(placed, "family", "columns of X", "families", names=names)
 
 
 def theory_panels(rows: ResultRows) -> list[Panel]:

@@ -47,10 +47,6 @@ class Results:
         """The rows of all cells."""
         return [row for rows in self.cells.values() for row in rows]
 
-    def filled(self, row: Mapping[str, Any]) -> Row:
-        """Return a row with all columns, None where it has no value."""
-        return {name: row.get(name) for name in self.columns}
-
     def lines(self) -> bytes:
         """Return the whole file."""
         head = {"settings": self.settings, "fingerprint": settings_digest(self.settings)}
@@ -86,10 +82,7 @@ def json_line(entry: Any) -> bytes:
 
 
 def read_results(folder: Path, name: str) -> Results | None:
-    """Read the finished cells of a study; None if there are none yet.
-
-    TableError if a file is damaged, and not just cut off by a kill, or is not of a study.
-    """
+    """Read the finished cells of a study; None if there are none yet, TableError if a file is damaged."""
     path = folder / f"{name}.jsonl"
     with attach_path(path):
         try:
@@ -137,7 +130,8 @@ def _add(results: Results, entry: Any) -> None:
     unknown = {name for row in entry["rows"] for name in row} - set(results.columns)
     if unknown or not entry["rows"] or entry["cell"] in results.cells:
         raise ValueError("a cell that is there already or has no rows, or columns not declared")
-    results.cells[str(entry["cell"])] = [results.filled(row) for row in entry["rows"]]
+    rows = [{name: row.get(name) for name in results.columns} for row in entry["rows"]]
+    results.cells[str(entry["cell"])] = rows
 
 
 class ResultsFile:

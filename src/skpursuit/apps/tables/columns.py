@@ -277,11 +277,10 @@ def last_totals(
         return 0
     count = len(list(itertools.takewhile(is_total_row, reversed(tail[-MAX_TOTALS:]))))
     if count and count < len(rows):
-        words = f"the last {count} rows are totals" if count > 1 else "the last row is a total"
-        cells = " ".join(str(cell) for cell in tail[-count] if cell not in (None, ""))
-        options.notify(
-            f"{words}, left out: {quote(cells)}; --keep-total keeps {'them' if count > 1 else 'it'}"
-        )
+        cells = quote(" ".join(str(cell) for cell in tail[-count] if cell not in (None, "")))
+        words = "the last row is a total, left out: {}; --keep-total keeps it"
+        several = f"the last {count} rows are totals, left out: {{}}; --keep-total keeps them"
+        options.notify((several if count > 1 else words).format(cells))
         return count
     return 0
 
