@@ -1,8 +1,4 @@
-"""``skpursuit demo``: one generated problem, fitted with every selector, as a table.
-
-The selectors are timed as in the studies, on this machine and for any size of X, and compared with exact
-selection by BLAS.
-"""
+"""``skpursuit demo``: one generated problem, fitted with every selector and timed as in the studies."""
 
 from __future__ import annotations
 

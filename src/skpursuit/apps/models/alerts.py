@@ -1,8 +1,4 @@
-"""What people should know about a table before they trust a model of it, in sentences.
-
-Columns that tell the target nearly alone, rows that are there twice, columns that are nearly copies of each
-other, columns with many gaps, and levels that differ in case or blanks only.
-"""
+"""What people should know about a table before they trust a model of it, in sentences."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The HTML report of a fitted table, for readers who did not fit it.
-
-The text is in the template model.html; its numbers and figures are made here.
-"""
+"""The HTML report of a fitted table: the numbers and figures of the template model.html."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """An experiment: a list of cells, and a function that turns a cell into result rows.
 
-`run_experiment` computes the cells that a results file lacks and appends each when it is finished, so a run
-can be killed at any moment and resumed.
+`run_experiment` computes and appends the cells that a results file lacks, so a run can be killed and resumed.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ class Experiment:
     run: Callable[[Cell], CellRows]  # a module's top-level function, so that other processes find it
     columns: tuple[str, ...]  # of the results: keys of cells and of rows
     settings: dict[str, Any] = field(default_factory=dict)  # results of other settings are never continued
-    cost: Callable[[Cell], float] = lambda cell: 1.0  # relative, for the estimate of the time left
 
 
 def run_experiment(
@@ -63,7 +61,8 @@ def run_experiment(
     settings = {"experiment": experiment.name, **experiment.settings}
     with ResultsFile(path, experiment.columns, settings, about) as store:
         todo = {name: cell for name, cell in cells.items() if name not in store.results.cells}
-        done, work = 0.0, sum(map(experiment.cost, todo.values())) or 1.0
+        sizes = {name: cell.get("n", 1) * cell.get("d", 1) for name, cell in todo.items()}  # of X
+        done, work = 0.0, sum(sizes.values()) or 1
         progress(len(store.results.cells), len(cells), 0.0)
         try:
             computed = _computed(experiment, todo, jobs)
@@ -75,7 +74,7 @@ def run_experiment(
                     problem = f"cell {dict(todo[name])} failed ({type(rows).__name__}: {rows})"
                     raise CellError(f"{experiment.name}: {problem}; {RESUME}") from rows
                 store.append(name, [{**todo[name], **row} for row in rows])
-                done += experiment.cost(todo[name])
+                done += sizes[name]
                 progress(len(store.results.cells.keys() & cells), len(cells), done / work)
         except BrokenProcessPool as error:
             problem = "a worker process died (out of memory?); run again with fewer jobs to resume"

@@ -1,11 +1,8 @@
-"""Results as JSON Lines: one line per cell, so that a file survives a kill at any moment.
+"""Results as JSON Lines: one synced line per cell, so that a file survives a kill at any moment.
 
 The first line holds the settings; results of different settings are never mixed. Lines with "about" name the
 machines. A kill can leave an incomplete last line, which is cut off when the file is opened again; any other
-damage is refused.
-
-`ResultsFile` appends one synced line per cell and locks the file against other processes. When a study is
-finished, its rows are also written as a CSV file.
+damage is refused. When a study is finished, its rows are also written as a CSV file.
 """
 
 from __future__ import annotations
@@ -135,11 +132,10 @@ def _add(results: Results, entry: Any) -> None:
 
 
 class ResultsFile:
-    """The results of one experiment, open for appending; a context manager.
+    """The results of one experiment, open for appending and locked; a context manager.
 
-    The file ``NAME.jsonl`` is created if it is not there. Results depend on their cells and on the
-    ``settings`` (texts, numbers, yes or no), which must be those of the file; ``about`` (machine, versions
-    and day) is recorded but not compared.
+    Results depend on their cells and on the ``settings``, which must be those of the file; ``about`` is
+    recorded but not compared.
     """
 
     def __init__(

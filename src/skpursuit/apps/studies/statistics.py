@@ -1,7 +1,4 @@
-"""Statistics of result rows: means, speed ratios on the same problem, grades of the paper's claims.
-
-The claims are in paper.toml, each with the checks that decide it.
-"""
+"""Statistics of result rows: means, speed ratios on the same problem, grades of the claims of paper.toml."""
 
 from __future__ import annotations
 

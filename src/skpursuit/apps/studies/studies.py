@@ -1,7 +1,4 @@
-"""The studies, small (a minute) or in the paper's sizes.
-
-The grids are in studies.toml. Those of audio and text also depend on the user's data.
-"""
+"""The studies of studies.toml, small (a minute) or in the paper's sizes; audio and text need data."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from ..tables.errors import TableProblem, attach_path
 from . import audio as sound
 from . import synthetic
 from . import text as words
-from .grid import Cell, Experiment
+from .grid import Experiment
 from .methods import DECLARED as GRIDS
 from .methods import RESULT_COLUMNS, runs, settings_of
 
@@ -74,14 +71,7 @@ def toy_study(name: str, options: StudyOptions) -> Experiment:
                 takes = {name: given[name] for name in settings_of(method) if name in given}
                 cells.append({**place, "method": method, **takes, **grid.get("given", {})})
     run = partial(getattr(synthetic, f"run_{grid['solver']}"), user_selectors=dict(options.user_selectors))
-    return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings, _cost)
-
-
-def _cost(cell: Cell) -> float:
-    """Passes over X, roughly: for the estimate of the time left."""
-    steps = cell.get("iteration_limit") or (cell["k"] if cell["method"].endswith("-k") else 10)
-    dear = {"reject": 50.0, "lucb": 5.0, "bound": 1.5, "gram": 0.1}.get(cell["method"], 1.0)
-    return dear * cell["n"] * cell["d"] * steps
+    return Experiment(name, cells, run, tuple(RESULT_COLUMNS["toy"]), options.settings)
 
 
 def race_study(options: StudyOptions) -> Experiment:
@@ -140,8 +130,7 @@ def text_study(options: StudyOptions) -> Experiment:
     digests = {name: value for name, value in options.settings.items() if name != "sizes"}
     settings = {"generated": options.data is None, **digests}
     run = partial(words.run_text, data=options.data, user_selectors=dict(options.user_selectors))
-    cost = lambda cell: found[cell["collection"]].X.nnz  # noqa: E731
-    return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings, cost)
+    return Experiment("text", cells, run, tuple(RESULT_COLUMNS["text"]), settings)
 
 
 STUDIES: dict[str, Callable[[StudyOptions], Experiment]] = {

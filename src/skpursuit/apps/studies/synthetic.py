@@ -1,7 +1,4 @@
-"""Experiments on synthetic signals: OMP, Frank-Wolfe and CoSaMP, one selection as a race, and the theory.
-
-A cell is one problem and one method.
-"""
+"""Experiments on synthetic signals: OMP, Frank-Wolfe and CoSaMP, one selection as a race, and the theory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, svmlight by scikit-learn.
-
-Columns keep the types of the file; svmlight gives a sparse matrix.
-"""
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, svmlight by scikit-learn."""
 
 from __future__ import annotations
 
