@@ -1,7 +1,6 @@
 """``skpursuit fit`` and ``skpursuit predict``.
 
-Both read tables with the same options. `fit` prints how each column is interpreted, fits and evaluates the
-model, and writes it before it draws any figure. Large packages are imported after the arguments are checked.
+The model is written before any figure is drawn. Large packages are imported after the arguments are checked.
 """
 
 from __future__ import annotations
@@ -227,8 +226,7 @@ def predict(
 
     Beside each prediction stand its interval, from cross-validated residuals, or the chances of all classes.
     """
-    check_input(model)
-    check_input(file)
+    check_input(model, file)
     check_outputs([model, file], {"--out": predictions})
     from skpursuit.apps.models.model_file import load_model
 

@@ -198,10 +198,11 @@ def command(function: Callable[..., Any]) -> click.Command:
 # -- files
 
 
-def check_input(path: Path) -> None:
+def check_input(*paths: Path) -> None:
     """Refuse what is not there before anything heavy is loaded."""
-    if not os.path.exists(path):
-        raise InputError(f"{path}: there is no such file; check the name")
+    for path in paths:
+        if not os.path.exists(path):
+            raise InputError(f"{path}: there is no such file; check the name")
 
 
 def check_outputs(inputs: Iterable[Path], outputs: dict[str, Path | None]) -> None:

@@ -1,8 +1,4 @@
-"""``skpursuit reproduce`` and ``skpursuit report``.
-
-`reproduce` runs studies one after the other and saves every finished cell, so that the same command resumes
-an interrupted run. `report` renders the page of a results folder and computes nothing.
-"""
+"""``skpursuit reproduce`` runs studies and saves finished cells; ``skpursuit report`` renders their page."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from skpursuit.progress import monitoring
 STUDY_ORDER = ("fw", "omp", "race", "cosamp", "budget", "scaling", "theory", "families", "audio", "text")
 FOLDER, FULL_FOLDER = Path("results"), Path("results-full")
 IN_FOLDER = click.Path(path_type=Path, file_okay=False)
+OUT_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -44,13 +41,8 @@ def own_selectors(ctx: click.Context, option: click.Parameter, values: tuple[str
     help="Add a selector of your own; may be repeated.",
 )  # fmt: skip
 @click.option("--methods", default="", help="Compare these alone, as exact,halving,NAME.")
-@click.option(
-    "--snr", type=float, multiple=True, help="Noise of toy signals in dB, repeatable.  [default: 3 and 30]"
-)
-@click.option(
-    "--out", "folder", type=IN_FOLDER,
-    help="Folder of the results.  [default: results, with --full results-full]",
-)  # fmt: skip
+@click.option("--snr", type=float, multiple=True, help="Noise of toy signals in dB.  [default: 3 and 30]")
+@click.option("--out", "folder", type=IN_FOLDER, help="[default: results, with --full results-full]")
 def reproduce(
     studies: tuple[str, ...], jobs: int, methods: str, folder: Path | None, out: Output, **more: Any
 ) -> None:
@@ -112,10 +104,7 @@ def _run(name: str, options: Any, folder: Path, jobs: int, out: Output) -> Path:
 
 @command
 @click.argument("folder", type=IN_FOLDER)
-@click.option(
-    "--out", "page", type=click.Path(path_type=Path, dir_okay=False),
-    help="The page.  [default: FOLDER/report.html]",
-)  # fmt: skip
+@click.option("--out", "page", type=OUT_FILE, help="The page.  [default: FOLDER/report.html]")
 def report(folder: Path, page: Path | None, out: Output) -> None:
     """Make one self-contained HTML page of the results in FOLDER."""
     from skpursuit.apps.studies.report import render_page

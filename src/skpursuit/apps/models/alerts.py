@@ -73,9 +73,8 @@ def _repeated(table: EncodedTable, y: np.ndarray, used: Sequence[str]) -> Iterat
     codes = np.unique(y, return_inverse=True)[1]
     rows = len({row.tobytes() for row in np.column_stack([X, codes])})
     if len(X) // 2 < rows < len(X):
-        many = len(X) - rows
-        words = "row is the same as another one" if many == 1 else "rows are the same as other ones"
-        yield f"{many} {words}, in every column and the target"
+        words = "rows are the same as other ones" if len(X) - rows > 1 else "row is the same as another one"
+        yield f"{len(X) - rows} {words}, in every column and the target"
     centred = X - X.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     centred /= np.where(norms > 0, norms, 1.0)

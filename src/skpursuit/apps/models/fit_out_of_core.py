@@ -1,9 +1,7 @@
 """A sparse model of Parquet files that need not fit in memory.
 
 X stays in its files, which are read tile by tile, and its columns must be numbers without missing values. In
-memory are vectors of one number per row: the target, row weights (zero for rows that are held out or have no
-target), and predictions, made batch by batch. Bootstrap intervals and a model of all features would take many
-fits and are left out.
+memory are vectors of one number per row: target, weights (zero for rows that do not count) and predictions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Fit a sparse model to a table in memory, and evaluate it.
 
-Cross-validation on all rows chooses the model and its number of features. Its held-out predictions are kept
-(`KeepsFoldPredictions`): they give scores, the residual quantiles of prediction intervals, and the figures of
-a report. The same procedure on a training part gives one score on rows that nothing has seen.
+Cross-validation on all rows chooses the model and its number of features; its held-out predictions give the
+figures of a report and the intervals. The same on a training part gives one score on rows that nothing saw.
 """
 
 from __future__ import annotations

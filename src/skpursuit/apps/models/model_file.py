@@ -1,8 +1,7 @@
 """A fitted linear model as a readable JSON file with a checksum, never a pickle.
 
 The file holds the features with nonzero coefficients and the part of the encoding that they need, so
-`predict` reads no other columns. msgspec checks the types of a file that is read; `LinearModel` checks that
-its parts are consistent.
+`predict` reads no other columns.
 """
 
 from __future__ import annotations

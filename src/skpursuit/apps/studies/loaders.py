@@ -1,7 +1,6 @@
 """Text collections and recordings for the two studies on real data, from the user's folder.
 
-Without a folder, `make_text` and `make_music` generate data of the same shape. Results on those show that the
-methods run, and say nothing about real text or music.
+Without one, `make_text` and `make_music` generate stand-ins, which say nothing about real text or music.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The methods that the studies compare; studies.toml declares them.
+"""The methods that the studies compare, selectors with settings and labels; studies.toml declares them.
 
-A method is a selector with its settings and a label. User-defined selectors come from a file
-(``FILE.py:NAME``); the settings of a study include a digest of that file.
+User-defined selectors come from a file (``FILE.py:NAME``), of which a study's settings include a digest.
 """
 
 from __future__ import annotations

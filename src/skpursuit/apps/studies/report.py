@@ -1,8 +1,6 @@
-"""The HTML page of the results in a folder.
+"""The HTML page of the results in a folder, by the template study.html.
 
-The template study.html says what is on the page and in which order. Its numbers come from `statistics`; its
-figures are made here, as inline SVG: a method has the same colour and marker in every panel, and the name of
-each line stands at its right end.
+Figures are inline SVG: a method has the same colour and marker in every panel, and names stand at line ends.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
+Facts = dict[str, Any]  # the settings, or what is known about a machine
 
 
 @dataclass
@@ -138,13 +139,7 @@ class ResultsFile:
     recorded but not compared.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        columns: Sequence[str],
-        settings: dict[str, Any],
-        about: dict[str, Any] | None = None,
-    ):
+    def __init__(self, path: Path, columns: Sequence[str], settings: Facts, about: Facts | None = None):
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         wanted = Results(dict(settings), tuple(columns))

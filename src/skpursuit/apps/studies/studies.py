@@ -33,11 +33,6 @@ class StudyOptions:
     #: selectors of one's own: name and FILE.py:NAME
     user_selectors: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def repetitions(self) -> int:
-        """The number of trials."""
-        return self.trials or (20 if self.full else 3)
-
     def choose(self, study: str) -> tuple[str, ...]:
         """Return the methods that are wanted and that a study can run, exact always first, and one's own."""
         wanted = self.methods or (*GRIDS[study]["methods"], *self.user_selectors)
@@ -61,7 +56,8 @@ def toy_study(name: str, options: StudyOptions) -> Experiment:
     families = [{"design": family} for family in grid.get("designs", ())] or [{}]
     axes = [problems, families, options.snr or grid.get("snr", (3, 30)), grid["settings"]]
     cells, limits, methods = [], grid.get("reject", {}), options.choose(name)
-    for trial, (n, d, k), family, snr, setting in product(range(options.repetitions), *axes):
+    trials = range(options.trials or (20 if options.full else 3))
+    for trial, (n, d, k), family, snr, setting in product(trials, *axes):
         place = {"n": n, "d": d, "k": k, "trial": trial, "snr": float(snr), **family}
         for method in methods:
             first = setting is grid["settings"][0]
@@ -122,7 +118,7 @@ def text_study(options: StudyOptions) -> Experiment:
     cells = [
         {"collection": name, "split": split, "method": method}
         for late in (False, True)
-        for split in range(options.repetitions)
+        for split in range(options.trials or (20 if options.full else 3))
         for name in found
         for method in options.choose("text")
         if (method in grid["slow"]) is late and split < most.get(method, split + 1)

@@ -1,8 +1,7 @@
 """The kinds of columns, and the features each gives.
 
 A kind is a small msgspec Struct, stored with a model and checked when it is read. `encode` returns the
-features of a column, one number per row and feature. `infer_kinds` makes kinds from the training file; new
-files are encoded by the same ones.
+features of a column, one number per row and feature, for new files as for the training file.
 """
 
 from __future__ import annotations

@@ -130,7 +130,10 @@ def _without(table: pyarrow.Table, cells: dict[str, str]) -> pyarrow.Table:
 
 def find_layout(file: TextFile, options: ReadOptions, delimiter: str | None = None) -> Layout:
     """Find separator, header and columns from the beginning of a file, and add the sentinel to its end."""
-    lines = _first_lines(file)
+    end = 0  # of as many lines as tell the layout of the widest table
+    for _ in range(HEADED + 1):
+        end = file.content.find(b"\n", end) + 1 or len(file.content)
+    lines = list(file.lines(max(end, file.content.find(b"\n", SNIFFED) + 1 or len(file.content))))
     said = re.match(r"sep=(.)\r?\n", lines[0]) if lines else None  # Excel's own way to say it
     begin = len(lines.pop(0)) if said else 0
     delimiter = delimiter or (said[1] if said else None)
@@ -155,15 +158,6 @@ def find_layout(file: TextFile, options: ReadOptions, delimiter: str | None = No
     file.content.extend(f"\n{delimiter.join([SENTINEL] * len(names))}\n".encode())
     start = begin + len(above.encode())
     return Layout(file, delimiter, tuple(unique_names(names)), units, rows[skipped:], start, skipped, tail)
-
-
-def _first_lines(file: TextFile) -> list[str]:
-    """Return whole lines from the beginning, as many as tell the layout of the widest table."""
-    end = 0
-    for _ in range(HEADED + 1):
-        end = file.content.find(b"\n", end) + 1 or len(file.content)
-    end = max(end, file.content.find(b"\n", SNIFFED) + 1 or len(file.content))
-    return list(file.lines(end))
 
 
 def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[str], int, tuple[str, ...]]:

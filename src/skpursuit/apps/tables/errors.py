@@ -1,8 +1,7 @@
-"""Problems of a table file, all reported at once: one line each, with the file and the remedy.
+"""Problems of a file, all reported at once: one line each, with the file and the remedy.
 
 Code raises `TableProblem` with the name of a problem; the texts are in problems.toml. `attach_path` adds the
-file name. If the remedy is a command, a `CommandFix` says which options to add to the command that was run,
-and which to remove.
+file name. A `CommandFix` says which options to add to the command that was run, and which to remove.
 """
 
 from __future__ import annotations

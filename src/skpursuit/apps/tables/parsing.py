@@ -1,7 +1,6 @@
-"""Numbers, dates, booleans, totals and missing values as tables spell them; words.toml has the words.
+"""Numbers, dates, booleans, orders and missing values as tables spell them; words.toml has the words.
 
-Numbers are parsed by regular expressions over a whole column; `decimal_signs` says which decimal signs a
-column requires. Dates are parsed once for each distinct text.
+Numbers are parsed by regular expressions over a whole column, dates once for each distinct text.
 """
 
 from __future__ import annotations
