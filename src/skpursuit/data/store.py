@@ -33,7 +33,13 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
-from skpursuit.numerics.tuning import COLUMN_COPY_ENTRIES, GATHER_AHEAD_COLUMNS, GATHERED_ENTRIES
+from skpursuit.numerics.tuning import (
+    COLUMN_COPY_ENTRIES,
+    COSTS,
+    GATHER_AHEAD_COLUMNS,
+    GATHERED_ENTRIES,
+    NANO,
+)
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
@@ -66,6 +72,7 @@ class Access(Protocol):
 
     def has_room_for_codes(self, nbytes: int) -> bool: ...
     def sweep_seconds(self, visits: int) -> float: ...
+    def gather_seconds(self, columns: int) -> float: ...
     def costs_a_pass(self, cols: Indices) -> bool: ...
     def store_codes_beside(self, path: str | PathLike[str]) -> None: ...
 
@@ -364,6 +371,11 @@ class TileStore:
         """Whether reading these columns from disk costs as much as a product with all of X."""
         few = self.gather_ahead_width() if self.column_costs_full_pass else self.shape[1] // 4
         return self.on_disk and sum(j not in self.caches.columns.arrays for j in cols.tolist()) > few
+
+    def gather_seconds(self, columns: int) -> float:
+        """Seconds to bring so many columns of an X in memory into arrays of their own."""
+        together = self.first.fast_axis == 0  # the entries of a column are
+        return columns * self.shape[0] * NANO * (8 * COSTS.byte if together else COSTS.gather)
 
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""

@@ -17,21 +17,21 @@ NANO = 1e-9  # seconds
 class CostModel:
     """Nanoseconds an entry of X on one thread."""
 
-    byte: float = 0.046  # of a dense product, memory-bound
-    cached_byte: float = 0.021  # the same when X stays in the cache
-    sparse_entry: float = 1.6  # of a sparse product, per stored entry
-    multi_residual: float = 1.9  # a product with several residuals, in products with one
-    per_residual: float = 0.097  # and for each residual
-    encode_entry: float = 0.66  # of the codes
+    byte: float = 0.03  # of a dense product, memory-bound
+    cached_byte: float = 0.0155  # the same when X stays in the cache
+    sparse_entry: float = 1.55  # of a sparse product, per stored entry
+    multi_residual: float = 1.8  # a product with several residuals, in products with one
+    per_residual: float = 0.084  # and for each residual
+    encode_entry: float = 0.58  # of the codes
     encode_second_byte: float = 0.035  # of second bytes made with them
-    code_product: float = 0.08  # of an estimate by codes
-    target: float = 0.01  # of each further residual in the same pass
-    path_code_product: float = 0.0082  # of a product of codes along a path that was guessed
-    gather: float = 12.0  # of a column that is not contiguous
-    axpy: float = 0.26  # per entry of a Gram column that is added to the gradient
+    code_product: float = 0.05  # of an estimate by codes
+    target: float = 0.007  # of each further residual in the same pass
+    path_code_product: float = 0.0056  # of a product of codes along a path that was guessed
+    gather: float = 7.5  # of a column that is not contiguous
+    axpy: float = 0.16  # per entry of a Gram column that is added to the gradient
     gram_term: float = 2000.0  # nanoseconds for each such column besides, estimated
-    gram_step: float = 5000.0  # nanoseconds a step takes longer than one of exact selection
-    codes_step: float = 160000.0  # the same for certified selection
+    gram_step: float = 3600.0  # nanoseconds a step takes longer than one of exact selection
+    codes_step: float = 69000.0  # the same for certified selection
 
 
 COSTS = CostModel()
@@ -40,6 +40,7 @@ SPARSE_SHARE = 0.38  # of a sparse product with one residual, for each of severa
 RECOMPUTED = 8  # uncached columns recomputed per selection, by codes or in float32
 LOAD_KERNELS = 0.35  # seconds to import numba and load compiled kernels, when nothing has yet
 AUTO_MARGIN = 0.75  # of the price of exact selection, which others must undercut: prices of new memory vary
+CODES_MARGIN = 1.1  # on the price of codes: near ties go to the selector that needs none
 WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for kernels
 
 # X in files
@@ -69,7 +70,7 @@ GATHER_AHEAD_COLUMNS = 16  # columns that are gathered with others that are need
 # Gram columns
 GRAM_SHARE = 3  # d / 3 columns of X^T X, made ahead in blocks, cost as much as all of it in one product
 GRAM_BATCH = 24  # columns of X^T X made in one product: as cheap as four by single products
-GRAM_BATCH_USED = 18  # of the 24 Gram columns computed together, those that are used
+GRAM_BATCH_USED = 12  # of the 24 Gram columns computed together, those that are used
 GRAM_BLOCK = 128  # columns of X^T X multiplied at a time where all of them are too many
 MAX_UPDATE_ROUNDINGS = 1e6  # roundings after which a gradient that follows moves is summed up afresh
 

@@ -9,7 +9,7 @@ from time import process_time
 from skpursuit.data.design import Design
 from skpursuit.data.options import available_memory
 from skpursuit.kernels import imported_module
-from skpursuit.numerics.tuning import AUTO_MARGIN, LOAD_KERNELS, WAITING_SHARE
+from skpursuit.numerics.tuning import AUTO_MARGIN, CODES_MARGIN, LOAD_KERNELS, WAITING_SHARE
 from skpursuit.selectors.base import BoundSelector, Exact, Selector
 from skpursuit.selectors.certified import Certified
 from skpursuit.selectors.gram import Gram
@@ -33,7 +33,11 @@ class Auto(Selector):
 
     def _best(self, design: Design, expect: Workload) -> tuple[Selector, dict[Selector, float]]:
         costs = predicted_seconds(design, expect)
-        plain, best = next(iter(costs)), min(costs, key=lambda selector: costs[selector])
+
+        def price(selector: Selector) -> float:
+            return costs[selector] * (1 if selector.encodes(design, expect) is None else CODES_MARGIN)
+
+        plain, best = next(iter(costs)), min(costs, key=price)
         # exact selection needs no memory of its own
         return (plain if costs[best] > AUTO_MARGIN * costs[plain] else best), costs
 

@@ -110,8 +110,8 @@ class Certified(CodeSelector):
             paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))
             seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
             seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
-        left = RECOMPUTED * n * COSTS.gather + COSTS.codes_step
-        return seconds + expect.n_queries * (read + left) * NANO
+        left = design.access.gather_seconds(RECOMPUTED)
+        return seconds + expect.n_queries * ((read + COSTS.codes_step) * NANO + left)
 
 
 @dataclass(frozen=True)

@@ -99,15 +99,16 @@ class Gram(Selector):
         """X^T y, Gram columns of the visited atoms, made in blocks, and their sums in each step."""
         if expect.y is None:
             return inf
-        n, d = design.shape
+        d = design.shape[1]
         blocks = -(-expect.n_columns // GRAM_BATCH_USED) * product_seconds(design, GRAM_BATCH)
         terms = min(expect.n_columns, expect.n_queries) / 2
         terms *= COSTS.gram_term + d * expect.n_targets * COSTS.axpy
-        left = RECOMPUTED * n * COSTS.gather if design.dtype == np.float32 else 0.0
-        steps = expect.n_queries * (terms + left + COSTS.gram_step) * NANO
+        left = design.access.gather_seconds(RECOMPUTED) if design.dtype == np.float32 else 0.0
+        steps = expect.n_queries * ((terms + COSTS.gram_step) * NANO + left)
         width = GRAM_BATCH * -(-expect.n_columns // GRAM_BATCH_USED)
-        before = design.pass_seconds + design.access.sweep_seconds(width)  # norms, columns
-        return before + blocks + product_seconds(design, expect.n_targets) + steps
+        before = design.pass_seconds + design.access.sweep_seconds(width)
+        products = product_seconds(design, expect.n_targets) + product_seconds(design, 1)  # X^T y, norms
+        return before + blocks + products + steps
 
 
 class KnownGradient(NamedTuple):
