@@ -196,10 +196,10 @@ def squared_norms(g: Floats) -> Floats:
 
 def padded_support(coef: Floats) -> Indices:
     """Columns of each fold with coefficients; shorter lists go on with columns that have none."""
-    taken = [np.flatnonzero(line.any(axis=1)) for line in coef]
-    most = max(1, *map(len, taken))
-    first = np.arange(min(2 * most, coef.shape[1]))
-    return np.array([np.append(some, np.setdiff1d(first, some))[:most] for some in taken])
+    taken = coef.any(axis=2)
+    most = max(1, int(taken.sum(axis=1).max()))
+    free = [np.flatnonzero(~line[: 2 * most]) for line in taken]
+    return np.array([np.append(np.flatnonzero(line), rest)[:most] for line, rest in zip(taken, free)])
 
 
 def greedy_path(
