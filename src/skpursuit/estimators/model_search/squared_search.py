@@ -23,7 +23,6 @@ from functools import partial
 from itertools import takewhile
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skpursuit.estimators.cross_validation import Folds
@@ -197,7 +196,7 @@ def squared_norms(g: Floats) -> Floats:
 
 def padded_support(coef: Floats) -> Indices:
     """Columns of each fold with coefficients; shorter lists go on with columns that have none."""
-    taken: NDArray[np.bool_] = coef.any(axis=2)
+    taken = np.count_nonzero(coef, axis=2) > 0
     most = max(1, int(taken.sum(axis=1).max()))
     free = [np.flatnonzero(~line[: 2 * most]) for line in taken]
     return np.array([np.append(np.flatnonzero(line), rest)[:most] for line, rest in zip(taken, free)])
