@@ -11,7 +11,7 @@ that docs/architecture.md allows beside `minimize`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from skpursuit.coding.cosamp import CoSaMP
 from skpursuit.coding.lockstep import LockStep
 from skpursuit.kernels import batch_types
-from skpursuit.kernels.batch_types import CLOSED, GAIN, LANES, LEAST, OMP, PENDING, POSITIVE, TILE
-from skpursuit.numerics.float_range import FLOAT64_MAX, LEAST_SIZE, MOST_SIZE, check_range
+from skpursuit.kernels.batch_types import CLOSED, GAIN, LANES, LEAST, OMP, PENDING, POSITIVE, TILE, Signals
+from skpursuit.numerics.float_range import LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.progress import current_monitor
@@ -47,37 +47,12 @@ class CoderConfig:
     atoms_per_step: int = 1
 
 
-class Signals(NamedTuple):
-    """Signals in rows, the number of each for messages, its limits, and its code, which is filled in."""
-
-    rows: Any
-    number: np.ndarray
-    most: np.ndarray
-    tol: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
-    counts: np.ndarray
-
-    def at(self, some: Any, dtype: np.dtype) -> Signals:
-        """Some of them, in this dtype."""
-        rows = np.require(self.rows[some], dtype, ["C", "A", "W"])
-        return Signals(rows, *(part[some] for part in self[1:]))
-
-
 class BatchCoder:
-    """A dictionary made ready for coding.
+    """A dictionary (finite atoms in rows) made ready for coding.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (d, n)
-        Finite.
-    dtype : dtype
-        Of the signals: float16 and float32 are coded in float32, all else in float64.
-    config : CoderConfig
-    expected : int, optional
-        Number of signals to come. For a few of them no Gram matrix is computed.
-    known : BatchCoder, optional
-        Of the first of these atoms, whose Gram matrix is used again.
+    Signals of ``dtype`` float16 and float32 are coded in float32, all others in float64. For a few
+    ``expected`` signals no Gram matrix is computed; that of ``known``, a coder of the first of these atoms,
+    is used again.
     """
 
     def __init__(
@@ -92,7 +67,9 @@ class BatchCoder:
         with np.errstate(over="ignore", under="ignore"):
             single = dtype in (np.float32, np.float16)
             atoms = given.astype(np.float32 if single else np.float64, copy=False)
-        if not np.isfinite(atoms).all() or not np.array_equal(atoms.any(axis=1), given.any(axis=1)):
+        if atoms.itemsize < given.itemsize and not (
+            np.isfinite(atoms).all() and np.array_equal(atoms.any(axis=1), given.any(axis=1))
+        ):
             raise ValueError(
                 "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
             )
@@ -115,7 +92,6 @@ class BatchCoder:
             fine=fine,
             floor=max(fine, 4 * eps),
             dependence=max(fine, 256 * eps**2),
-            penalty=min(float(np.ldexp(n * float(config.ridge), -2 * exponent)), FLOAT64_MAX),
             scale=float(norms.max() ** 2),
             rounding=max(1.0, n / 64),
             bias=1e-5 * max(1.0, n / 64) ** 0.5 * float(norms.max() ** 2),
@@ -125,10 +101,8 @@ class BatchCoder:
         few = expected is not None and known is None and expected * self.k < FEW * d
         self.locked = few or 4 * self.width * (d + self.k) > config.memory_limit
         self.locked |= config.solver == "cosamp" or config.ridge > 0 or config.atoms_per_step > 1
-        squares = (
-            (norms**2 - self.limits.bias).clip(LEAST).astype(np.float32)[: d if self.locked else self.width]
-        )
-        squares[norms[: len(squares)] == 0] = CLOSED
+        squares = (norms**2 - self.limits.bias).clip(LEAST).astype(np.float32)
+        squares[norms == 0] = CLOSED
         self.dictionary = batch_types.Dictionary(scaled, coarse, batch_types.aligned(0, 0), squares, norms)
         if not self.locked:
             self.dictionary = self.dictionary._replace(gram=self._gram(known))
@@ -137,9 +111,8 @@ class BatchCoder:
     def _gram(self, known: BatchCoder | None) -> np.ndarray:
         """The Gram matrix, in blocks of a fixed size: the lower half by BLAS, the upper by copying."""
         (d, n), coarse, done = self.shape, self.dictionary.coarse, 0
-        gram = batch_types.aligned(
-            d, self.width + LANES
-        )  # rows a power of two apart would share few places of the cache
+        # rows a power of two apart would share few places of the cache
+        gram = batch_types.aligned(d, self.width + LANES)
         step = max(1, min(256, CODING_WORK // max(1, d * n)))
         gram[:, d:] = 0  # atoms of zeros fill the last tile
         if known is not None and not known.locked:
@@ -163,11 +136,10 @@ class BatchCoder:
         d, n = self.shape
         return d * n + self.k**2 * (d + n)
 
-    @property
-    def block(self) -> int:
+    def _block(self, locked: bool) -> int:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, n = self.shape
-        if self.locked:
+        if locked:
             return max(1, min(LOCKED, LOCKED_BYTES // (8 * self.k * (n + self.k) + 16 * d)))
         most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, self._work)))
         return most - most % PACKED_ROWS if most > PACKED_ROWS else most
@@ -177,21 +149,28 @@ class BatchCoder:
 
         The atoms of a code are in the order in which they were chosen, or sorted.
         """
-        size, block, watch = len(signals), self.block, current_monitor()
+        size, watch = len(signals), current_monitor()
         most = _limit_of_each("n_nonzero_coefs", self.config.k, first, size)
         most = np.minimum(most, self.k).astype(np.int64)
         tol = _limit_of_each("tol", 0.0 if self.config.tol is None else self.config.tol, first, size)
         indices, values = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
-        codes = batch_types.SparseCodes(indices, values, np.zeros(size, np.int64))
+        codes = batch_types.SparseCodes(indices, values, np.full(size, PENDING, np.int64))
         given = Signals(signals, first + np.arange(size), most, tol, *codes)
-        code = self._code_locked if self.locked else self._code
 
-        def fill(at: int) -> None:
+        def fill(code: Any, at: int, rows: Any) -> None:
             watch.set_message("{} of {} signals", at, size)
             if not watch.out_of_time():
-                code(given.at(slice(at, at + block), self.dtype), by_index)
+                code(given, rows, by_index)
 
-        run_tasks(fill, [(at,) for at in range(0, size, block)], size * self._work, self.config.n_jobs)
+        for locked in (True,) if self.locked else (False, True):  # what the kernel leaves goes in lock-step
+            left, block = np.flatnonzero(codes.counts == PENDING), self._block(locked)
+            code = self._code_locked if locked else self._code
+            pieces = [
+                (code, at, left[at : at + block] if locked else slice(at, at + block))
+                for at in range(0, len(left), block)
+            ]
+            run_tasks(fill, pieces, len(left) * self._work, self.config.n_jobs)
+        np.maximum(codes.counts, 0, out=codes.counts)
         return codes
 
     def transform(self, signals: np.ndarray, first: int = 0) -> csr_array:
@@ -209,32 +188,25 @@ class BatchCoder:
         stacked.has_canonical_format = True
         return stacked
 
-    def _code(self, signals: Signals, by_index: bool) -> None:
-        """Code one block by the kernel, and what it leaves in lock-step."""
+    def _code(self, given: Signals, rows: Any, by_index: bool) -> None:
+        """Code one block by the kernel."""
         from skpursuit.kernels import batch_pursuit as batch
 
-        (m, n), block, width = signals.rows.shape, self.block, self.width
-        room = self._spare.pop() if self._spare else batch_types.room_for(block, self.k, n, width)
-        coarse, start, exponents, energy = (part[:m] for part in room[:4])
-        bad = batch.load_block(signals.rows, coarse, exponents, energy, LEAST_SIZE**2, n * MOST_SIZE**2)
+        signals = given.at(rows, self.dtype)
+        (m, n), block = signals.rows.shape, self._block(locked=False)
+        room = self._spare.pop() if self._spare else batch_types.room_for(block, self.k, n, self.width)
+        coarse, start, units, energies = (part[:m] for part in room[:4])
+        bad = batch.load_block(signals.rows, coarse, units, energies, LEAST_SIZE**2, n * MOST_SIZE**2)
         if bad >= 0:
             _norms_of(signals.at([bad], self.dtype))
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
-        signals.counts[:] = PENDING
-        data = batch_types.Block(signals.rows, exponents, signals.most, signals.tol, energy, start)
-        codes = batch_types.SparseCodes(*signals[4:])
-        batch.KERNELS[self.mode](data, self.dictionary, self.limits, room[4], codes, by_index)
+        ready = start, units, energies
+        batch.KERNELS[self.mode](signals, ready, self.dictionary, self.limits, room[4], by_index)
         self._spare.append(room)
-        left = np.flatnonzero(codes.counts == PENDING)
-        for at in range(0, len(left), LOCKED):
-            rows = left[at : at + LOCKED]
-            part = signals.at(rows, self.dtype)
-            self._code_locked(part, by_index)
-            for x, y in zip(codes, part[4:]):
-                x[rows] = y
 
-    def _code_locked(self, signals: Signals, by_index: bool) -> None:
+    def _code_locked(self, given: Signals, rows: Any, by_index: bool) -> None:
         """Code one block in lock-step."""
+        signals = given.at(rows, self.dtype)
         exponents = np.frexp(_norms_of(signals))[1]
         scaled = np.ldexp(signals.rows.astype(np.float64), -exponents[:, None])
         kind = CoSaMP if self.config.solver == "cosamp" else LockStep
@@ -248,8 +220,8 @@ class BatchCoder:
             order = np.argsort(support, axis=1)
             support, weights = (np.take_along_axis(part, order, axis=1) for part in (support, weights))
         support[unused], weights[unused] = 0, 0.0
-        signals.indices[:, :size], signals.values[:, :size] = support, weights
-        signals.counts[:] = pursuit.sizes
+        given.indices[rows, :size], given.values[rows, :size] = support, weights
+        given.counts[rows] = pursuit.sizes
 
 
 def _limit_of_each(name: str, given: Any, first: int, size: int) -> np.ndarray:

@@ -35,7 +35,7 @@ class CoSaMP(LockStep):
                     atoms, weights = self._least_squares(row, atoms)
                 residual = self.signals[row] - weights @ self.atoms[atoms]
                 energy = residual @ residual
-                penalised = energy + self.limits.penalty * (weights @ weights)
+                penalised = energy + self.penalty * (weights @ weights)
                 if penalised < value[row] * (1 - STALL):
                     better.append(row)
                     self.sizes[row], left[row], value[row] = len(atoms), energy, penalised

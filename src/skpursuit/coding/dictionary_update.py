@@ -21,12 +21,7 @@ IDLE_LIMIT = 8  # replace an atom unused for 8 mean uses per atom
 class SufficientStatistics:
     """Sums over the codes of all batches so far, old ones counting less, and how long each atom was unused.
 
-    Parameters
-    ----------
-    signals : ndarray of shape (m, n)
-        The first signals: products of signals are kept away from overflow by a power of two chosen for them.
-    d : int
-        Number of atoms.
+    Products of signals are kept away from overflow by a power of two chosen for the first ones.
     """
 
     def __init__(self, signals: np.ndarray, d: int) -> None:
@@ -73,16 +68,8 @@ class SufficientStatistics:
 def update_atoms(atoms: np.ndarray, A: np.ndarray, B: np.ndarray, n_threads: int | None = None) -> None:
     """Move every used atom to its best place given the others, and to unit norm, in place.
 
-    Parameters
-    ----------
-    atoms : ndarray of shape (d, n)
-        Unit norm.
-    A : ndarray of shape (d, d)
-        Products of codes, summed over signals. Atoms with a zero on the diagonal stay as they are.
-    B : ndarray of shape (d, n)
-        Products of codes and signals, summed over signals.
-    n_threads : int, optional
-        Default: as many as BLAS would use. The blocks are fixed, so the number changes no bit.
+    ``A`` are products of codes, ``B`` of codes and signals, summed over signals; an atom with a zero on the
+    diagonal of A stays as it is. The blocks are fixed, so the number of threads changes no bit.
     """
 
     def subtract(gradient: np.ndarray, products: np.ndarray, at: int) -> None:

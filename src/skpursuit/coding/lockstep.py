@@ -14,36 +14,31 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE
+from skpursuit.numerics.float_range import FLOAT64_MAX
 
 if TYPE_CHECKING:
     from skpursuit.coding.batch_coder import BatchCoder
 
 SINGLE = float(np.finfo(np.float32).eps)
-GATHERED = 1 << 21  # float64 numbers of candidates that are held at a time
 
 
 class LockStep:
-    """Codes of signals in rows (float64, of ordinary size).
+    """Codes of signals in rows (float64, of ordinary size), with the dictionary and limits of a coder.
 
-    Parameters
-    ----------
-    coder : BatchCoder
-        Its dictionary, limits and parameters.
-    signals : ndarray of shape (m, n), float64
-    most, tol : ndarray of shape (m,)
-        Most non-zeros, and squared residual at which to stop, of each signal.
+    Of each signal, ``most`` bounds the non-zeros, and ``tol`` is the squared residual at which to stop.
     """
 
     def __init__(self, coder: BatchCoder, signals: np.ndarray, most: np.ndarray, tol: np.ndarray) -> None:
         (m, n), k = signals.shape, int(most.max())
         self.atoms, self.coarse, _, _, self.norms = coder.dictionary
         self.coder, self.limits, self.mode = coder, coder.limits, coder.mode
+        self.penalty = min(float(np.ldexp(n * coder.config.ridge, -2 * self.limits.exponent)), FLOAT64_MAX)
         self.signals, self.most, self.tol = signals, most, tol
         self.residual, self.lengths = signals.copy(), np.linalg.norm(signals, axis=1)
         self.basis, self.upper, self.half = np.zeros((m, k, n)), np.zeros((m, k, k)), np.zeros((m, k))
         self.support, self.sizes = np.zeros((m, k), np.int64), np.zeros(m, np.int64)
         self.weights = np.zeros((m, k))  # with POSITIVE those of the last step, and in the end those of all
-        self.closed = np.zeros((2, 0), np.int64)  # rows and atoms that were taken, or depend on those
+        self.closed = np.zeros((m, len(self.atoms)), bool)  # atoms that were taken, or depend on those
         if self.mode == GAIN:
             self.den = np.tile(self.norms[: len(self.atoms)] ** 2, (m, 1))
 
@@ -72,10 +67,10 @@ class LockStep:
 
     def solve(self, upper: np.ndarray, half: np.ndarray) -> np.ndarray:
         """Coefficients by a triangle and products of the target with its basis, with the penalty."""
-        size, penalty = len(half), self.limits.penalty
-        if penalty == 0 or size == 0:
+        size = len(half)
+        if self.penalty == 0 or size == 0:
             return solve_triangular(upper, half, check_finite=False) if size else half
-        more = np.vstack([upper, penalty**0.5 * np.eye(size)])
+        more = np.vstack([upper, self.penalty**0.5 * np.eye(size)])
         return np.linalg.lstsq(more, np.append(half, np.zeros(size)), rcond=None)[0]
 
     def best_atoms(self, live: np.ndarray, count: int) -> np.ndarray:
@@ -94,48 +89,38 @@ class LockStep:
             scores = residual.astype(np.float32) @ self.coarse[:d].T
             np.abs(scores, out=scores, where=self.mode != POSITIVE)
             sigma = (2 * SINGLE * (residual.shape[1] * limits.scale) ** 0.5 * norms)[:, None]
-        places = np.full(len(self.signals), -1)
-        places[live] = np.arange(len(live))
-        hidden = self.closed[:, places[self.closed[0]] >= 0]
-        scores[places[hidden[0]], hidden[1]] = -np.inf
-        place = max(0, d - count)
-        least = scores.max(axis=1) if count == 1 else np.partition(scores, place, axis=1)[:, place]
-        least = np.maximum(least[:, None] - 2 * sigma, -CLOSED).astype(scores.dtype)
-        rows, atoms = np.nonzero(scores >= least)
-        exact, rest = scores[rows, atoms].astype(np.float64), np.ones(len(rows))
-        if self.mode == GAIN:
-            rest = np.sqrt(self.den[live[rows], atoms].clip(1e-300))
-            exact *= rest
+        scores.reshape(-1)[np.flatnonzero(self.closed[live])] = -np.inf
+        if count == 1:
+            picks[:, 0] = scores.argmax(axis=1)
+            least = scores[np.arange(len(live)), picks[:, 0]][:, None]
         else:
-            for at in range(0, len(rows), piece := 1 + GATHERED // residual.shape[1]):
-                part = slice(at, at + piece)
-                vectors = self.atoms[atoms[part]].astype(np.float64)
-                exact[part] = np.einsum("ij,ij->i", vectors, residual[rows[part]])
+            place = max(0, d - count)
+            least = np.partition(scores, place, axis=1)[:, place, None]
+        close = scores >= np.maximum(least - 2 * sigma, -CLOSED).astype(scores.dtype)
+        weak = self.norms[picks[:, 0]] * 64 * limits.floor * self.lengths[live]
+        if self.mode == GAIN:
+            weak /= np.sqrt(den[np.arange(len(live)), picks[:, 0]].clip(1e-300))
+        clear = (count == 1) & (np.count_nonzero(close, axis=1) == 1) & ((least - sigma)[:, 0] > weak)
+        for i in np.flatnonzero(~clear):
+            row, atoms = live[i], np.flatnonzero(close[i])
+            own = self.support[row, : self.sizes[row]]
+            margin = self.lengths[row] + np.abs(self._fitted(row)) @ self.norms[own]
+            exact = self.atoms[atoms].astype(np.float64) @ residual[i]
             exact = exact if self.mode == POSITIVE else np.abs(exact)
-        weak = exact <= 64 * limits.floor * self.lengths[live[rows]] * self.norms[atoms]
-        unclear = weak | (np.bincount(rows)[rows] > count)
-        margin = self.lengths[live]
-        for i in np.unique(rows[unclear]):
-            row = live[i]
-            support = self.support[row, : self.sizes[row]]
-            margin[i] += np.abs(self._fitted(row)) @ self.norms[support]
-        exact = np.where(exact > limits.floor * margin[rows] * self.norms[atoms], exact / rest, -1.0)
-        noise = limits.fine * margin[rows] * limits.scale**0.5 / rest
-        begins = np.diff(rows, prepend=-1) > 0
-        starts, group, every = np.flatnonzero(begins), np.cumsum(begins) - 1, np.arange(len(rows))
-        for step in range(count if len(rows) else 0):
-            top = np.maximum.reduceat(exact, starts)[group]
-            good = (exact > 0) & (exact >= top - noise)
-            first = np.minimum.reduceat(np.where(good, every, len(rows)), starts)
-            first = first[first < len(rows)]
-            picks[rows[first], step] = atoms[first]
-            exact[first] = -1.0
+            rest = np.sqrt(self.den[row, atoms].clip(1e-300)) if self.mode == GAIN else np.ones(len(atoms))
+            exact = np.where(exact > limits.floor * margin * self.norms[atoms], exact / rest, -1.0)
+            reach = (exact + limits.fine * margin * limits.scale**0.5 / rest).tolist()
+            score, left, picks[i] = exact.tolist(), np.flatnonzero(exact > 0).tolist(), -1
+            for step in range(min(count, len(left))):
+                top = max(score[a] for a in left)
+                left.remove(best := min(a for a in left if reach[a] >= top))
+                picks[i, step] = atoms[best]
         return picks
 
     def _append(self, live: np.ndarray, picks: np.ndarray) -> None:
         """Orthogonalise the chosen atoms and take them out of the residuals, if they are independent."""
         most = self.sizes[live].max(initial=0)
-        self.closed = np.hstack([self.closed, [live, picks]])
+        self.closed[live, picks] = True
         new, parts = self.atoms[picks].astype(np.float64)[:, None], np.zeros((len(live), 1, most))
         basis = self.basis[:, :most] if len(live) == len(self.basis) else self.basis[live, :most]
         for _ in range(2):
@@ -153,7 +138,7 @@ class LockStep:
         self.upper[live, :most, sizes], self.upper[live, sizes, sizes] = parts, norms
         self.sizes[live] += 1
         self.residual[live] -= np.einsum("ij,ij->i", new, self.residual[live])[:, None] * new
-        for row in live if self.limits.penalty > 0 else ():
+        for row in live if self.penalty > 0 else ():
             size = self.sizes[row]
             shares = self.upper[row, :size, :size] @ self._fitted(row)
             self.residual[row] = self.signals[row] - shares @ self.basis[row, :size]
@@ -187,8 +172,7 @@ class LockStep:
         size, first, kept = len(stay), int(np.argmin(stay)), np.flatnonzero(stay)
         new, basis, upper = len(kept), self.basis[row], self.upper[row]
         turn, corner = np.linalg.qr(upper[first:size, kept[first:]])
-        left = self.support[row, :size][~stay]
-        self.closed = self.closed[:, (self.closed[0] != row) | ~np.isin(self.closed[1], left)]
+        self.closed[row, self.support[row, :size][~stay]] = False
         upper[:first, first:new] = upper[:first, kept[first:]]
         upper[first:] = 0
         upper[first:new, first:new] = corner

@@ -45,7 +45,7 @@ inlined = partial(entry, cache=False, inline="always")
 
 
 @entry()
-def load_block(signals, coarse, exponents, energy, least, most):
+def load_block(signals, coarse, units, energies, least, most):
     """Powers of two that bring the signals near 1, float32 copies of that size, and their energies.
 
     Returns the first row whose squared norm is neither 0 nor between ``least`` and ``most``, or -1.
@@ -57,18 +57,17 @@ def load_block(signals, coarse, exponents, energy, least, most):
             total += v * v
         if total != 0 and not least <= total <= most:
             return s
-        exponents[s] = math.frexp(np.sqrt(total))[1]
-        unit = math.ldexp(1.0, -exponents[s])
+        units[s] = unit = math.ldexp(1.0, -math.frexp(np.sqrt(total))[1])
         for p in range(signals.shape[1]):
             coarse[s, p] = signals[s, p] * unit
-        energy[s] = total * unit * unit
+        energies[s] = total * unit * unit
     return -1
 
 
 @kernel()
 def products(atoms, chosen, size, vector, out):
-    """Products of a float64 vector with the chosen atoms, four at a time."""
-    for i in range(0, size - 3, 4):
+    """Products of a float64 vector with the chosen atoms, and up to three more, for they go by four."""
+    for i in range(0, size, 4):
         a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
         ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
         for p in range(vector.shape[0]):
@@ -78,28 +77,19 @@ def products(atoms, chosen, size, vector, out):
             tc += c[p] * v
             te += e[p] * v
         out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
-    for i in range(size - size % 4, size):
-        a, ta = atoms[chosen[i]], 0.0
-        for p in range(vector.shape[0]):
-            ta += a[p] * vector[p]
-        out[i] = ta
 
 
 @kernel()
 def set_residual(target, atoms, work, size):
-    """Residual of a target (vector, factor) in float64; returns its squared norm."""
+    """Residual of a target (vector, factor) in float64; returns its squared norm. Further weights are 0."""
     (y, unit), r, w, support = target, work.residual, work.weights, work.support
     for p in range(y.shape[0]):
         r[p] = y[p] * unit
-    for i in range(0, size - 3, 4):
+    for i in range(0, size, 4):
         a, b, c, e = atoms[support[i]], atoms[support[i + 1]], atoms[support[i + 2]], atoms[support[i + 3]]
         wa, wb, wc, we = w[i], w[i + 1], w[i + 2], w[i + 3]
         for p in range(y.shape[0]):
             r[p] -= (wa * a[p] + wb * b[p]) + (wc * c[p] + we * e[p])
-    for i in range(size - size % 4, size):
-        a, wa = atoms[support[i]], w[i]
-        for p in range(y.shape[0]):
-            r[p] -= wa * a[p]
     total = 0.0
     for p in range(y.shape[0]):
         total += r[p] * r[p]
@@ -122,6 +112,8 @@ def refine(target, atoms, work, size, enough):
     w, step, before = work.weights, work.step, np.inf
     for i in range(size):
         w[i] = work.half[i]
+    for i in range(size, size + 3):
+        w[i] = 0.0
     back_substitute(work, w, size)
     while True:
         set_residual(target, atoms, work, size)
@@ -171,9 +163,7 @@ def _decide(target, dictionary, limits, work, c, now, mode):
     low = (best - sigma) ** 2 / (den[at] + 2 * bias) if mode == GAIN else best - 2 * sigma
     for i in range(atoms.shape[0]):
         score = c[i] if mode == POSITIVE else abs(c[i])
-        if mode == GAIN:
-            score = (score + sigma) ** 2 / den[i]
-        if c[i] != 0 and score >= low:
+        if c[i] != 0 and ((score + sigma) ** 2 >= low * den[i] if mode == GAIN else score >= low):
             picks[found] = i
             found += 1
     products(atoms, picks, found, work.residual, exact)
@@ -195,34 +185,12 @@ def _decide(target, dictionary, limits, work, c, now, mode):
 
 
 @kernel()
-def _look_ahead(c, work, j, size, slot):
-    """Put atom j and those of the AHEAD - 1 largest other peaks, which may follow it, into ``work.picks``."""
-    picks, top, own = work.picks, work.exact, (j // TILE) * LANES + j % LANES
-    picks[:AHEAD], top[:AHEAD] = own, 0.0
-    for q in range(work.peaks.shape[0]):
-        v, row = work.peaks[q], AHEAD - 1
-        if v > top[row] and q != own:
-            while row > 1 and v > top[row - 1]:
-                picks[row], top[row] = picks[row - 1], top[row - 1]
-                row -= 1
-            picks[row], top[row] = q, v
-    picks[0] = j
-    for row in range(AHEAD):
-        if row > 0:
-            base = (picks[row] // LANES) * TILE + picks[row] % LANES
-            for u in range(TILE // LANES):
-                at = base + u * LANES
-                picks[row] = at if u == 0 or abs(c[at]) > abs(c[picks[row]]) else picks[row]
-        work.owner[slot + row], work.since[slot + row] = picks[row], size
-
-
-@kernel()
 def _retreat(c, work, size):
     """Undo the steps from the first atom on whose weight is not positive; the others are to come back.
 
     Returns (number of steps left, energy given back, number of atoms to come back, in ``work.queue``).
     """
-    room, first, energy, waiting = work.half.shape[0], 0, 0.0, 0
+    room, first, energy, waiting = work.lower.shape[0], 0, 0.0, 0
     while work.weights[first] > 0:
         first += 1
     for tile in range(c.shape[0] // TILE):
@@ -239,33 +207,29 @@ def _retreat(c, work, size):
     return first, energy, waiting
 
 
-@kernel()
-def _write(codes, s, work, size, shift, ordered):
-    """The code of a signal in its units, by order of selection or, sorted by insertion, of index."""
-    low, high = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
-    indices, values = codes.indices[s], codes.values[s]
-    for i in range(size):
-        p = i
-        while ordered and p > 0 and indices[p - 1] > work.support[i]:
-            indices[p], values[p] = indices[p - 1], values[p - 1]
-            p -= 1
-        indices[p], values[p] = work.support[i], work.weights[i] * low * high
-    codes.counts[s] = size
-
-
 def _bind(mode):
     """The kernel of one mode."""
 
     @entry()
-    def code_block(block, dictionary, limits, work, codes, ordered):
-        """Code every signal of a block; those that float32 cannot follow stay PENDING."""
-        width, stride, room = block.start.shape[1], dictionary.gram.shape[1], work.half.shape[0]
-        zero, tiles = np.float32(0), width // TILE
-        den, peaks, rounds = work.den, work.peaks, work.rounds
-        for s in range(block.signals.shape[0]):
-            c, energy, unit = block.start[s], block.energy[s], math.ldexp(1.0, -block.exponents[s])
-            k, tol, norm = block.most[s] * (energy > 0), block.tol[s] * unit * unit, np.sqrt(energy)
-            target, weak = (block.signals[s], unit), 64 * limits.floor * norm
+    def code_block(signals, ready, dictionary, limits, work, ordered):
+        """Code every signal of a block; those that float32 cannot follow stay PENDING.
+
+        ``ready`` are products with all atoms (float32, in whole tiles, used up), powers of two that signals
+        are multiplied by, and the squared norms that they have then.
+        """
+        (start, units, energies), support, weights = ready, work.support, work.weights
+        width, stride, room = start.shape[1], dictionary.gram.shape[1], work.lower.shape[0]
+        zero, tiny, tiles, last = (
+            np.float32(0),
+            np.float32(1e-6),
+            width // TILE,
+            dictionary.atoms.shape[0] - 1,
+        )
+        den, peaks, rounds, scale = work.den, work.peaks, work.rounds, math.ldexp(1.0, -limits.exponent)
+        for s in range(signals.rows.shape[0]):
+            c, energy, unit = start[s], energies[s], units[s]
+            k, tol, norm = signals.most[s] * (energy > 0), signals.tol[s] * unit * unit, np.sqrt(energy)
+            target, weak = (signals.rows[s], unit), 64 * limits.floor * norm
             size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
             left, doubt, step, state = energy, 0.0, norm / 4, DONE
             variance = limits.rounding * UNIT**2 * energy * limits.scale
@@ -316,7 +280,7 @@ def _bind(mode):
                 one = np.float32(1 / np.sqrt(pivot))
                 alpha = c[j] * one
                 noise *= 2 / pivot
-                rounds[size], work.inverse[size], work.half[size], work.support[size] = noise, one, alpha, j
+                rounds[size], work.inverse[size], work.half[size], support[size] = noise, one, alpha, j
                 step = np.float64(abs(alpha))
                 variance += step * step * (noise + UNIT**2 * limits.scale)
                 sigma = SURE * np.sqrt(variance)
@@ -329,12 +293,21 @@ def _bind(mode):
                         for p in range(width):
                             den[p] = max(den[p] - more, LEAST)
                         bias += more
-                slack, found = np.float32(sigma * step), -1
+                found = -1
                 if room >= LONG:
                     for q in range(SLOTS):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
-                        _look_ahead(c, work, j, size, slot)
+                        for q in range(AHEAD):  # the atom, and those that may follow it
+                            at = j
+                            if q > 0:
+                                at = locate((c, den, peaks, slack, tiles, (zero, tiny)), mode)
+                                at = min(max(at, ~at), last)
+                            work.picks[q], work.exact[q], c[at] = at, c[at], 0
+                            work.owner[slot + q], work.since[slot + q] = at, size
+                            peaks[(at // TILE) * LANES + at % LANES] = 0
+                        for q in range(AHEAD - 1, -1, -1):
+                            c[work.picks[q]] = work.exact[q]
                         sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
                         orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
                         found, slot = slot, (slot + AHEAD) % SLOTS
@@ -342,24 +315,24 @@ def _bind(mode):
                 if found >= 0:
                     source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
                     work.owner[found] = -1
-                sizes = (begin, apart, first, size, room, place, tiles)
+                slack, sizes = np.float32(sigma * step), (begin, apart, first, size, room, place, tiles)
                 advance((source, work.rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
                 c[j] = 0
                 size += 1
                 while mode == POSITIVE and queued == waiting:
                     least = 1.0
                     for i in range(size):
-                        work.weights[i] = work.half[i]
-                    back_substitute(work, work.weights, size)
+                        weights[i] = work.half[i]
+                    back_substitute(work, weights, size)
                     for i in range(size):
-                        least = min(least, work.weights[i])
+                        least = min(least, weights[i])
                     if least > 0:
                         for i in range(gone):  # one that left wants to come back: to the slow path
                             state = FAILED if c[work.gone[i]] > 2 * sigma else state
                         break
                     for i in range(size):
-                        if work.weights[i] <= 0 and gone < work.gone.shape[0]:
-                            work.gone[gone] = work.support[i]
+                        if weights[i] <= 0 and gone < work.gone.shape[0]:
+                            work.gone[gone] = support[i]
                             gone += 1
                     size, back, waiting = _retreat(c, work, size)
                     left, queued = left + back, 0
@@ -368,7 +341,13 @@ def _bind(mode):
                 if state == FAILED:
                     break
             if state == DONE and refine(target, dictionary.atoms, work, size, limits.enough):
-                _write(codes, s, work, size, block.exponents[s] - limits.exponent, ordered)
+                indices, values, signals.counts[s] = signals.indices[s], signals.values[s], size
+                for i in range(size):  # by order of selection or, sorted by insertion, of index
+                    p = i
+                    while ordered and p > 0 and indices[p - 1] > support[i]:
+                        indices[p], values[p] = indices[p - 1], values[p - 1]
+                        p -= 1
+                    indices[p], values[p] = support[i], weights[i] * (scale / unit)
 
     return code_block
 

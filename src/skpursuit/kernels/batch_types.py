@@ -1,5 +1,7 @@
 """Plain tuples of arrays that the kernels of the batched coder pass around; importing them is cheap."""
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 
@@ -28,19 +30,24 @@ class Dictionary(NamedTuple):
     norms: np.ndarray
 
 
-class Block(NamedTuple):
-    """Signals in rows as they are given, and of each a power of two to divide it by, and its limits.
+class Signals(NamedTuple):
+    """Signals in rows, the number of each for messages, and its code, which is filled in.
 
-    ``most`` bounds non-zeros, ``tol`` is the squared residual at which to stop. ``energy`` and ``start``, the
-    products with all atoms (float32, padded to whole tiles, used up), are those of the divided signals.
+    ``most`` bounds non-zeros, ``tol`` is the squared residual at which to stop.
     """
 
-    signals: np.ndarray
-    exponents: np.ndarray
+    rows: Any
+    number: np.ndarray
     most: np.ndarray
     tol: np.ndarray
-    energy: np.ndarray
-    start: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    counts: np.ndarray
+
+    def at(self, some: Any, dtype: np.dtype) -> Signals:
+        """Some of them, in this dtype."""
+        rows = np.require(self.rows[some], dtype, ["C", "A", "W"])
+        return Signals(rows, *(part[some] for part in self[1:]))
 
 
 class Limits(NamedTuple):
@@ -48,16 +55,15 @@ class Limits(NamedTuple):
 
     Relative to the norms at hand, ``fine`` bounds the rounding of float64 products, ``floor`` what a product
     may be and still count as zero, ``dependence`` what is left of the square of an atom that counts as a
-    combination of others. ``penalty`` is the ridge, ``scale`` the largest squared norm, ``rounding`` the
-    variance of float32 products in squared units of rounding, ``bias`` bounds the first errors of den.
-    Weights are refined until the squared relative length of a refinement, about the error that it leaves, is
-    at most ``enough``. Atoms were divided by 2^``exponent``.
+    combination of others. ``scale`` is the largest squared norm, ``rounding`` the variance of float32
+    products in squared units of rounding, ``bias`` bounds the first errors of den. Weights are refined until
+    the squared relative length of a refinement, about the error that it leaves, is at most ``enough``. Atoms
+    were divided by 2^``exponent``.
     """
 
     fine: float
     floor: float
     dependence: float
-    penalty: float
     scale: float
     rounding: float
     bias: float
@@ -113,12 +119,17 @@ def aligned(*shape: int) -> np.ndarray:
 
 
 def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
-    """Scratch of one thread: float32 signals, their products with atoms, exponents, energies, and `Work`.
+    """Scratch of one thread: float32 signals, their products with atoms, units, energies, and `Work`.
 
-    Made here: compiling what allocates takes longer than all of it.
+    Made here: compiling what allocates takes longer than all of it. Lists and weights of chosen atoms have
+    places for three more, because products go by four.
     """
     rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(SLOTS, width)
-    slots, fit, lists = np.zeros((2, SLOTS), np.int64), np.zeros((5, k)), np.zeros((3, 3 * k), np.int64)
-    rest = np.zeros(n), *lists, np.zeros(width, np.int64), np.zeros(width)
+    slots, fit, lists = (
+        np.zeros((2, SLOTS), np.int64),
+        np.zeros((5, k + 3)),
+        np.zeros((3, 3 * k + 3), np.int64),
+    )
+    rest = np.zeros(n), *lists, np.zeros(width + 3, np.int64), np.zeros(width + 3)
     work = Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])
-    return aligned(block, n), aligned(block, width), np.empty(block, np.int64), np.empty(block), work
+    return aligned(block, n), aligned(block, width), *np.empty((2, block)), work

@@ -99,10 +99,10 @@ def _subtract(b, sources, factors, rows, steps, count):
             b.store(emit_load(b, source, at, SINGLE), total)
     with cgutils.for_range_slice(b, *steps, I64(1)) as (i, _):
         step = b.mul(i, I64(TILE))
-        p = [emit_load(b, rows, at, SINGLE) for at in _offsets(b, step, count)]
-        for factor, totals in zip(factors, sums):
-            one = splat(b, b.load(b.gep(factor, [step])))
-            for total, v in zip(totals, p):
+        ones = [splat(b, b.load(b.gep(factor, [step]))) for factor in factors]
+        for totals, at in zip(zip(*sums), _offsets(b, step, count)):
+            v = emit_load(b, rows, at, SINGLE)
+            for one, total in zip(ones, totals):
                 b.store(_less(b, b.load(total), one, v), total)
     return [[b.load(total) for total in totals] for totals in sums]
 
