@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, SLOTS, TILE
+from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, TILE
 from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise
 
 DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
@@ -40,7 +40,7 @@ entry = partial(
     njit, cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False,
     fastmath={"reassoc", "contract"},
 )  # fmt: skip
-kernel = partial(entry, cache=False, no_cpython_wrapper=True)
+kernel = partial(entry, cache=False, no_cpython_wrapper=True, forceinline=True)
 inlined = partial(entry, cache=False, inline="always")
 
 
@@ -230,7 +230,7 @@ def _bind(mode):
             c, energy, unit = start[s], energies[s], units[s]
             k, tol, norm = signals.most[s] * (energy > 0), signals.tol[s] * unit * unit, np.sqrt(energy)
             target, weak = (signals.rows[s], unit), 64 * limits.floor * norm
-            size, slot, turn, queued, waiting, gone = np.int64(0), np.int64(0), 0, 0, 0, 0
+            size, turn, queued, waiting, gone = np.int64(0), 0, 0, 0, 0
             left, doubt, step, state = energy, 0.0, norm / 4, DONE
             variance = limits.rounding * UNIT**2 * energy * limits.scale
             sigma, worst, bias = SURE * np.sqrt(variance), 0.0, limits.bias
@@ -249,7 +249,7 @@ def _bind(mode):
                 else:
                     gone, turn = 0, turn + 1
                     if mode == GAIN:  # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
-                        near = 24 * sigma / step + 8 * bias
+                        near = 24 * sigma / step + 8 * bias / limits.scale
                         j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                         at = j if j >= 0 else ~j
                         low = max(abs(c[at]) - sigma, 0.0) ** 2 * den[at]
@@ -295,7 +295,7 @@ def _bind(mode):
                         bias += more
                 found = -1
                 if room >= LONG:
-                    for q in range(SLOTS):
+                    for q in range(AHEAD):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
                         for q in range(AHEAD):  # the atom, and those that may follow it
@@ -304,16 +304,16 @@ def _bind(mode):
                                 at = locate((c, den, peaks, slack, tiles, (zero, tiny)), mode)
                                 at = min(max(at, ~at), last)
                             work.picks[q], work.exact[q], c[at] = at, c[at], 0
-                            work.owner[slot + q], work.since[slot + q] = at, size
+                            work.owner[q], work.since[q] = at, size
                             peaks[(at // TILE) * LANES + at % LANES] = 0
                         for q in range(AHEAD - 1, -1, -1):
                             c[work.picks[q]] = work.exact[q]
-                        sizes = (stride, room, size, slot, np.int64(SLOTS), tiles)
+                        sizes = (stride, room, size, tiles)
                         orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
-                        found, slot = slot, (slot + AHEAD) % SLOTS
+                        found = 0
                 source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
-                    source, begin, apart, first = work.ahead, found * TILE, SLOTS * TILE, work.since[found]
+                    source, begin, apart, first = work.ahead, found * TILE, AHEAD * TILE, work.since[found]
                     work.owner[found] = -1
                 slack, sizes = np.float32(sigma * step), (begin, apart, first, size, room, place, tiles)
                 advance((source, work.rows, c, den, peaks, sizes, (one, alpha, slack)), mode)

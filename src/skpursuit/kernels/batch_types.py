@@ -12,8 +12,7 @@ PENDING = -1  # count of a code that is not known
 CLOSED, LEAST = 1e30, 1e-30  # den of an atom that is not considered, and of one without a share of its own
 LANES, VECTORS = 16, 8  # float32 numbers of a vector, vectors of a tile
 TILE = LANES * VECTORS
-AHEAD = 4  # Gram rows that are orthogonalised together,
-SLOTS = 2 * AHEAD  # and of which so many are cached
+AHEAD = 4  # Gram rows that are orthogonalised together
 
 
 class Dictionary(NamedTuple):
@@ -124,9 +123,9 @@ def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
     Made here: compiling what allocates takes longer than all of it. Lists and weights of chosen atoms have
     places for three more, because products go by four.
     """
-    rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(SLOTS, width)
+    rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(AHEAD, width)
     slots, fit, lists = (
-        np.zeros((2, SLOTS), np.int64),
+        np.zeros((2, AHEAD), np.int64),
         np.zeros((5, k + 3)),
         np.zeros((3, 3 * k + 3), np.int64),
     )

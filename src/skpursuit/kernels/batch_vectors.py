@@ -180,10 +180,10 @@ def locate(b, mode, c, den, peaks, slack, tiles, margins):
 def orthogonalise(b, mode, gram, picks, P, out, sizes):
     """``out_b = gram[picks[b]] - sum_{i < t} P_i[picks[b]] P_i`` for AHEAD rows, reading P once.
 
-    ``sizes`` is (columns of the Gram matrix, room for steps in P, t, first place in ``out``, its places,
-    number of tiles); ``out`` lies tile by tile, as P does.
+    ``sizes`` is (columns of the Gram matrix, room for steps in P, t, number of tiles); ``out`` lies tile by
+    tile, as P does.
     """
-    (width, room, t, slot, slots, tiles), sources, own = sizes, [], []
+    (width, room, t, tiles), sources, own = sizes, [], []
     for r in range(AHEAD):
         j = b.load(b.gep(picks, [I64(r)]))
         tile, lane = b.udiv(j, I64(TILE)), b.urem(j, I64(TILE))
@@ -191,7 +191,7 @@ def orthogonalise(b, mode, gram, picks, P, out, sizes):
         own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
     with cgutils.for_range(b, tiles) as loop:
         base = b.mul(loop.index, I64(TILE))
-        target = b.add(b.mul(base, slots), b.mul(slot, I64(TILE)))
+        target = b.mul(base, I64(AHEAD))
         for part in range(0, TILE, PART * LANES):
             panel, begin = b.gep(P, [b.add(b.mul(base, room), I64(part))]), b.add(base, I64(part))
             sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
