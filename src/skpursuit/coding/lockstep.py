@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from skpursuit.kernels.batch_types import CLOSED, GAIN, POSITIVE
-from skpursuit.numerics.float_range import FLOAT64_MAX
+from skpursuit.numerics.float_range import FLOAT64_MAX, TINY_POSITIVE
 
 if TYPE_CHECKING:
     from skpursuit.coding.batch_coder import BatchCoder
@@ -99,7 +99,7 @@ class LockStep:
         close = scores >= np.maximum(least - 2 * sigma, -CLOSED).astype(scores.dtype)
         weak = self.norms[picks[:, 0]] * 64 * limits.floor * self.lengths[live]
         if self.mode == GAIN:
-            weak /= np.sqrt(den[np.arange(len(live)), picks[:, 0]].clip(1e-300))
+            weak /= np.sqrt(den[np.arange(len(live)), picks[:, 0]].clip(TINY_POSITIVE))
         clear = (count == 1) & (np.count_nonzero(close, axis=1) == 1) & ((least - sigma)[:, 0] > weak)
         for i in np.flatnonzero(~clear):
             row, atoms = live[i], np.flatnonzero(close[i])
@@ -107,7 +107,11 @@ class LockStep:
             margin = self.lengths[row] + np.abs(self._fitted(row)) @ self.norms[own]
             exact = self.atoms[atoms].astype(np.float64) @ residual[i]
             exact = exact if self.mode == POSITIVE else np.abs(exact)
-            rest = np.sqrt(self.den[row, atoms].clip(1e-300)) if self.mode == GAIN else np.ones(len(atoms))
+            rest = (
+                np.sqrt(self.den[row, atoms].clip(TINY_POSITIVE))
+                if self.mode == GAIN
+                else np.ones(len(atoms))
+            )
             exact = np.where(exact > limits.floor * margin * self.norms[atoms], exact / rest, -1.0)
             reach = (exact + limits.fine * margin * limits.scale**0.5 / rest).tolist()
             score, left, picks[i] = exact.tolist(), np.flatnonzero(exact > 0).tolist(), -1
