@@ -40,14 +40,14 @@ def test_codes_are_those_of_scikit_learn(k):
     rng = np.random.default_rng(0)
     atoms, signals = rng.standard_normal((40, 30)), rng.standard_normal((50, 30))
     atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
-    coder = sklearn.decomposition.SparseCoder(atoms, transform_n_nonzero_coefs=k, n_jobs=-1)
+    coder = sklearn.decomposition.SparseCoder(atoms, transform_n_nonzero_coefs=k)
     plain = (
         coder.transform(signals),
         sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=k),
     )
     with patch_sklearn():
         found = (
-            coder.transform(signals),
+            coder.set_params(n_jobs=-1).transform(signals),
             sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=k),
         )
         with pytest.raises(ValueError, match="number of atoms cannot be more than"):
