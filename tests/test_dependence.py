@@ -5,18 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    GraSP,
-    PursuitClassifier,
-    PursuitCoder,
-    PursuitRegressor,
-    Status,
-    StoIHT,
-    as_design,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.fit.gram_schmidt import are_dependent, dependent_columns, orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.error_bounds import dependence_threshold
@@ -58,15 +47,15 @@ def test_a_run_ends_once_its_support_spans_all_columns(seed):
     d = int(rng.integers(10 * n, 20 * n))
     X = of_rank(rng, n, d, rank)
     weights = rng.integers(1, 3, n) * 1.0 if rng.random() < 0.3 else None
-    solver = OMP(d, ridge=0.0 if loss == "squared" and seed % 3 else 0.1)
+    solver = sk.OMP(d, ridge=0.0 if loss == "squared" and seed % 3 else 0.1)
     selectors = ("exact", "auto") if loss != "squared" else ("exact", "auto", "gram", "certified")
     make = SOURCES[seed // 4 % 4]
     chosen = "exact" if make is aslinearoperator else selectors[seed % len(selectors)]
-    result = minimize(make(X), labels(rng, n, loss), solver, chosen, loss, sample_weight=weights)
-    assert result.status in (Status.OPTIMAL, Status.ZERO_RESIDUAL)
+    result = sk.minimize(make(X), labels(rng, n, loss), solver, chosen, loss, sample_weight=weights)
+    assert result.status in (sk.Status.OPTIMAL, sk.Status.ZERO_RESIDUAL)
     assert len(result.support) <= rank
     assert result.n_iter <= rank + MAX_REJECTIONS + 1
-    if result.status is Status.OPTIMAL:
+    if result.status is sk.Status.OPTIMAL:
         assert len(result.support) == rank
         assert left_over(X, result.support).max() < 1e-9
     seen = np.append(result.support, result.dropped)
@@ -85,7 +74,7 @@ def test_all_columns_that_depend_are_found_and_no_others(seed):
     weights = rng.uniform(0.5, 2.0, n) if seed % 2 else None
     loss = "huber" if seed % 2 else "squared"
     run = make_run(
-        as_design(X), rng.standard_normal(n), OMP(k, always_include=range(k)), "exact", loss, weights
+        sk.as_design(X), rng.standard_normal(n), sk.OMP(k, always_include=range(k)), "exact", loss, weights
     )
     found = dependent_columns(run.problem, run.state)
     assert found.tolist() == [*range(k, k + 15), k + 30]
@@ -111,7 +100,7 @@ def test_many_columns_are_decided_as_one_is(seed):
 def test_the_look_at_all_columns_is_counted():
     rng = np.random.default_rng(0)
     X = of_rank(rng, 20, 300, 6)
-    result = minimize(X, rng.standard_normal(20), OMP(50), "exact")
+    result = sk.minimize(X, rng.standard_normal(20), sk.OMP(50), "exact")
     assert result.entries_read > result.n_iter * X.size
 
 
@@ -120,7 +109,7 @@ def test_the_look_at_all_columns_is_counted():
 def test_a_classifier_has_no_cliff_at_the_number_of_samples(loss, k):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((40, 1600)), np.arange(40) % 2
-    model = PursuitClassifier(loss=loss, n_nonzero_coefs=k).fit(X, y)
+    model = sk.PursuitClassifier(loss=loss, n_nonzero_coefs=k).fit(X, y)
     assert model.n_iter_ <= 40 + MAX_REJECTIONS
     assert model.status_.ok
     assert model.score(X, y) == 1.0
@@ -130,13 +119,13 @@ def test_a_classifier_has_no_cliff_at_the_number_of_samples(loss, k):
 def test_by_default_no_more_coefficients_than_rows_or_columns(n, d):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
-    for solver in (OMP(), CoSaMP(), GraSP(), StoIHT()):
-        run = make_run(as_design(X), y, solver, "exact", "squared")
+    for solver in (sk.OMP(), sk.CoSaMP(), sk.GraSP(), sk.StoIHT()):
+        run = make_run(sk.as_design(X), y, solver, "exact", "squared")
         assert solver.sparsity(run.problem) <= min(n, d)
     for name in ("omp", "mp", "cosamp", "grasp"):
         for tol in (None, 1e-30):
-            assert len(PursuitRegressor(solver=name, tol=tol).fit(X, y).support_) <= min(n, d)
-    coder = PursuitCoder(rng.standard_normal((d, n)), n_nonzero_coefs=None)
+            assert len(sk.PursuitRegressor(solver=name, tol=tol).fit(X, y).support_) <= min(n, d)
+    coder = sk.PursuitCoder(rng.standard_normal((d, n)), n_nonzero_coefs=None)
     codes = coder.fit_transform(rng.standard_normal((3, n)))
     assert np.diff(codes.indptr).max() <= min(n, d)
 
@@ -144,6 +133,6 @@ def test_by_default_no_more_coefficients_than_rows_or_columns(n, d):
 def test_a_column_that_is_left_by_rounding_alone_is_not_an_error():
     rng = np.random.default_rng(0)
     X, y = of_rank(rng, 30, 500, 5) + 1e6, rng.standard_normal(30)
-    model = PursuitRegressor(n_nonzero_coefs=300).fit(X, y)
+    model = sk.PursuitRegressor(n_nonzero_coefs=300).fit(X, y)
     assert model.n_iter_ <= 40
     assert len(model.support_) <= 29

@@ -4,19 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as reference
 
-from skpursuit import (
-    OMP,
-    FrankWolfe,
-    GraSP,
-    Huber,
-    MatchingPursuit,
-    OrthogonalMatchingPursuit,
-    PursuitCoder,
-    PursuitRegressorCV,
-    Simplex,
-    Status,
-    minimize,
-)
+import skpursuit as sk
 
 HEURISTICS = ("halving", "halving-random", "greedy", "uniform", "importance", "quantized", "reject")
 
@@ -27,8 +15,8 @@ def test_huber_reaches_its_minimum_from_any_distance_in_any_unit(seed):
     X = rng.standard_normal((60, 3)) * 2.0 ** rng.integers(-30, 30)
     scale = 10.0 ** rng.uniform(0, 4)
     y = scale * (X @ [3.0, -2.0, 1.0] / np.abs(X).max() + 0.1 * rng.standard_normal(60))
-    result = minimize(X, y, (OMP, GraSP)[seed % 2](3), loss="huber")
-    unit, loss = np.abs(X).max(), Huber()
+    result = sk.minimize(X, y, (sk.OMP, sk.GraSP)[seed % 2](3), loss="huber")
+    unit, loss = np.abs(X).max(), sk.Huber()
 
     def objective(w):
         return float(loss.value(y, X @ w / unit * scale).sum())
@@ -41,7 +29,7 @@ def test_huber_reaches_its_minimum_from_any_distance_in_any_unit(seed):
 def test_separable_classes_end(k):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((9, 30)), np.sign(rng.standard_normal(9))
-    result = minimize(X, y, OMP(k), "exact", "logistic")
+    result = sk.minimize(X, y, sk.OMP(k), "exact", "logistic")
     assert result.status.ok
     assert result.objective < 1e-10
 
@@ -51,9 +39,9 @@ def test_optimal_is_never_claimed_of_an_answer_that_proves_nothing(seed):
     rng = np.random.default_rng(seed)
     X = (rng.random((6, 8)) < 0.3).astype(float)
     y = rng.integers(-3, 4, 6).astype(float)
-    for solver in (OMP(4), MatchingPursuit(4, max_iter=30)):
-        result = minimize(X, y, solver, HEURISTICS[seed % 7], random_state=seed)
-        if result.status is Status.OPTIMAL:
+    for solver in (sk.OMP(4), sk.MatchingPursuit(4, max_iter=30)):
+        result = sk.minimize(X, y, solver, HEURISTICS[seed % 7], random_state=seed)
+        if result.status is sk.Status.OPTIMAL:
             off = np.setdiff1d(np.arange(8), np.concatenate([result.support, result.dropped]))
             assert np.abs(X[:, off].T @ (X @ result.coef - y)).max(initial=0.0) < 1e-10
 
@@ -63,10 +51,12 @@ def test_a_line_search_never_ends_where_the_objective_is_higher(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((4, 6)), rng.poisson(3, 4).astype(float)
     radius = 10 ** rng.uniform(0, 2.5)
-    start = minimize(X, y, FrankWolfe(Simplex(radius), max_iter=1, line_search="open-loop"), loss="poisson")
+    start = sk.minimize(
+        X, y, sk.FrankWolfe(sk.Simplex(radius), max_iter=1, line_search="open-loop"), loss="poisson"
+    )
     z = X[:, 0] * radius
     begun = float(np.sum(np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y))
-    result = minimize(X, y, FrankWolfe(Simplex(radius), max_iter=1), "exact", "poisson")
+    result = sk.minimize(X, y, sk.FrankWolfe(sk.Simplex(radius), max_iter=1), "exact", "poisson")
     assert start.n_iter <= 1
     assert not result.status.ok or result.objective <= begun * (1 + 1e-9)
     assert result.objective <= begun * (1 + 1e-9)
@@ -78,7 +68,7 @@ def test_codes_over_nearly_dependent_atoms_keep_their_digits(solver):
     atoms = rng.standard_normal((6, 20))
     atoms[3] = atoms[0] + 1e-6 * atoms[3]
     signals = rng.standard_normal((40, 6)) @ atoms + rng.standard_normal((40, 20))
-    codes = PursuitCoder(atoms, n_nonzero_coefs=6, solver=solver).transform(signals).toarray()
+    codes = sk.PursuitCoder(atoms, n_nonzero_coefs=6, solver=solver).transform(signals).toarray()
     for code, signal in zip(codes, signals):
         used = np.flatnonzero(code)
         if solver == "omp" and len(used) == 6:
@@ -94,7 +84,9 @@ def test_ties_of_the_gram_matrix_go_to_the_lowest_column_for_targets_nearly_orth
         X = x[:, [0, 1, 0, 2, 1, 0]] * rng.choice([-1.0, 1.0], 6)
         y = rng.standard_normal(12)
         y -= x @ np.linalg.lstsq(x, y, rcond=None)[0] * (1 - 1e-9)
-        model = OrthogonalMatchingPursuit(n_nonzero_coefs=1, fit_intercept=False, precompute=True).fit(X, y)
+        model = sk.OrthogonalMatchingPursuit(n_nonzero_coefs=1, fit_intercept=False, precompute=True).fit(
+            X, y
+        )
         assert model.coef_.nonzero()[0].tolist() in ([0], [1], [3])
 
 
@@ -105,8 +97,8 @@ def test_scores_that_are_not_finite_do_not_win():
     def scoring(model, X, y):
         return np.nan if np.count_nonzero(model.coef_) == 2 else -np.count_nonzero(model.coef_)
 
-    assert PursuitRegressorCV(scoring=scoring).fit(X, y).n_nonzero_coefs_ == 1
+    assert sk.PursuitRegressorCV(scoring=scoring).fit(X, y).n_nonzero_coefs_ == 1
     with pytest.raises(ValueError, match="no number of coefficients has a finite score"):
-        PursuitRegressorCV(solver="omp", scoring=lambda model, X, y: np.nan).fit(X, y)
-    far, near = (PursuitRegressorCV().fit(X, unit * (X[:, 0] + y)) for unit in (1e90, 1.0))
+        sk.PursuitRegressorCV(solver="omp", scoring=lambda model, X, y: np.nan).fit(X, y)
+    far, near = (sk.PursuitRegressorCV().fit(X, unit * (X[:, 0] + y)) for unit in (1e90, 1.0))
     np.testing.assert_allclose(far.coef_ / 1e90, near.coef_, rtol=1e-9)

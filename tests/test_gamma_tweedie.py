@@ -48,7 +48,9 @@ def test_fits_equal_those_of_scikit_learn(name, power):
             given = {"alpha": ridge, "solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000}
             kind = GammaRegressor(**given) if name == "gamma" else TweedieRegressor(power=power, **given)
             reference = kind.fit(X, y, weights)
-            model = PursuitRegressor(loss=name, n_nonzero_coefs=5, ridge=ridge).fit(X, y, weights)
+            model = PursuitRegressor(loss=name, scale="none", n_nonzero_coefs=5, ridge=ridge).fit(
+                X, y, weights
+            )
             np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-5, atol=1e-7)
             assert model.intercept_ == pytest.approx(reference.intercept_, rel=1e-5)
             np.testing.assert_allclose(model.predict(X), reference.predict(X), rtol=1e-5)

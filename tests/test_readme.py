@@ -1,5 +1,6 @@
 """The README's examples run and print what they say; what the documents name is there."""
 
+import builtins
 import contextlib
 import io
 import re
@@ -14,8 +15,16 @@ PAGES = [str(path.relative_to(ROOT)) for path in FILES]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
 
 
-def test_examples_print_what_they_say(tmp_path, monkeypatch):
+def test_examples_print_what_they_say_after_a_plain_install(tmp_path, monkeypatch):
+    extras = ("click", "dask", "jinja2", "matplotlib", "msgspec", "pandas", "polars", "pyarrow", "soundfile")
+
+    def plain(name, *more, whole=builtins.__import__):
+        if name.split(".")[0] in extras:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return whole(name, *more)
+
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(builtins, "__import__", plain)
     blocks = BLOCK.findall(README.read_text())
     names: dict = {}
     checked = 0

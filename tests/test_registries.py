@@ -6,21 +6,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    Huber,
-    L1Ball,
-    Loss,
-    MatchingPursuit,
-    Solver,
-    StoGradMP,
-    StoIHT,
-    SubspacePursuit,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.problem.losses import LOSSES, as_loss
 from skpursuit.solvers import SOLVERS, solver_class, solver_names
 
@@ -43,24 +29,24 @@ def test_parameters_become_the_solver_a_name_stands_for():
         "n_nonzero_coefs": 3, "tol": 0.5, "max_iter": 7, "always_include": (2,), "ridge": 0.1
     }  # fmt: skip
     assert {name: solver_class(name).from_parameters(**given) for name in SOLVERS} == {
-        "omp": OMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
-        "mp": MatchingPursuit(3, 0.5, max_iter=7),
-        "cosamp": CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
-        "grasp": GraSP(3, 0.5, max_iter=7, ridge=0.1),
-        "fw": FrankWolfe(L1Ball(1.0), max_iter=7, gap_tol=0.5),
-        "sp": SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
-        "stoiht": StoIHT(3, 0.5, max_iter=7),
-        "stogradmp": StoGradMP(3, 0.5, max_iter=7, ridge=0.1),
+        "omp": sk.OMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
+        "mp": sk.MatchingPursuit(3, 0.5, max_iter=7),
+        "cosamp": sk.CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
+        "grasp": sk.GraSP(3, 0.5, max_iter=7, ridge=0.1),
+        "fw": sk.FrankWolfe(sk.L1Ball(1.0), max_iter=7, gap_tol=0.5),
+        "sp": sk.SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
+        "stoiht": sk.StoIHT(3, 0.5, max_iter=7),
+        "stogradmp": sk.StoGradMP(3, 0.5, max_iter=7, ridge=0.1),
     }
-    assert solver_class("mp").from_parameters(max_iter=None) == MatchingPursuit()
+    assert solver_class("mp").from_parameters(max_iter=None) == sk.MatchingPursuit()
 
 
 @pytest.mark.parametrize(
     "solver",
     [
-        OMP(3, 0.5, ridge=0.1, always_include=(2,)),
-        MatchingPursuit(5, step_size=0.1),
-        FrankWolfe(L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True),
+        sk.OMP(3, 0.5, ridge=0.1, always_include=(2,)),
+        sk.MatchingPursuit(5, step_size=0.1),
+        sk.FrankWolfe(sk.L1Ball(2.0), 30, "open-loop", "away", gap_tol=0.1, lazy=True),
     ],
     ids=repr,
 )
@@ -77,20 +63,20 @@ def test_names_by_ability():
     assert solver_names(lambda kind: kind.takes_sparsity) == [
         "omp", "mp", "cosamp", "grasp", "sp", "stoiht", "stogradmp"
     ]  # fmt: skip
-    assert solver_class(OMP(2)) is OMP
+    assert solver_class(sk.OMP(2)) is sk.OMP
 
 
 def test_forced_columns_come_beside_the_number_of_columns():
-    assert OMP(2, always_include=(5,)).with_forced((9,)) == OMP(3, always_include=(9, 5))
-    assert OMP(tol=1.0).with_forced((9,)) == OMP(tol=1.0, always_include=(9,))
+    assert sk.OMP(2, always_include=(5,)).with_forced((9,)) == sk.OMP(3, always_include=(9, 5))
+    assert sk.OMP(tol=1.0).with_forced((9,)) == sk.OMP(tol=1.0, always_include=(9,))
     with pytest.raises(TypeError, match="CoSaMP cannot force columns"):
-        CoSaMP(2).with_forced((9,))
+        sk.CoSaMP(2).with_forced((9,))
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_by_name_are_losses_with_all_abilities(name):
     loss = as_loss(name)
-    assert isinstance(loss, Loss)
+    assert isinstance(loss, sk.Loss)
     assert loss.quadratic == (name == "squared")
     assert loss.predicts_targets == (name in ("squared", "huber", "quantile"))
     y, z = np.ones(4), np.zeros((4, 2) if loss.couples_targets else 4)
@@ -108,13 +94,13 @@ class Three:
     """A user's loss with the three methods, and nothing else."""
 
     def value(self, y, z):
-        return Huber().value(y, z)
+        return sk.Huber().value(y, z)
 
     def residual(self, y, z):
-        return Huber().residual(y, z)
+        return sk.Huber().residual(y, z)
 
     def curvature(self, y, z):
-        return Huber().curvature(y, z)
+        return sk.Huber().curvature(y, z)
 
 
 class Four(Three):
@@ -123,13 +109,13 @@ class Four(Three):
     smoothness = 1.0
 
     def majorant(self, y, z):
-        return Huber().majorant(y, z)
+        return sk.Huber().majorant(y, z)
 
 
 def test_a_loss_of_three_methods_works_and_what_else_it_has_is_used():
-    wanted = minimize(X, Y, OMP(3), loss="huber")
+    wanted = sk.minimize(X, Y, sk.OMP(3), loss="huber")
     for loss in (Three(), Four()):
-        found = minimize(X, Y, OMP(3), loss=loss)
+        found = sk.minimize(X, Y, sk.OMP(3), loss=loss)
         assert found.support.tolist() == wanted.support.tolist()
         np.testing.assert_allclose(found.coef, wanted.coef, atol=1e-10)
     three, four = as_loss(Three()), as_loss(Four())
@@ -143,7 +129,7 @@ def test_a_loss_of_three_methods_works_and_what_else_it_has_is_used():
 
 def test_a_solver_without_abilities_has_none():
     @dataclass(frozen=True)
-    class Lazy(Solver):
+    class Lazy(sk.Solver):
         max_iter: int | None = 1
 
         def init(self, problem): ...

@@ -4,26 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    Huber,
-    L1Ball,
-    MatchingPursuit,
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    PursuitClassifier,
-    PursuitRegressor,
-    PursuitRegressorCV,
-    Quantile,
-    Simplex,
-    Status,
-    StoGradMP,
-    minimize,
-    orthogonal_mp,
-)
+import skpursuit as sk
 from skpursuit.data import as_design, check_finite
 from skpursuit.loop.run import make_run
 
@@ -31,15 +12,17 @@ from .support.asking import prepare
 
 MANY = [pytest.param(12, id="few"), pytest.param(500, id="many", marks=pytest.mark.slow)]
 SOLVERS = {
-    "omp": lambda radius: OMP(4),
-    "mp": lambda radius: MatchingPursuit(4, max_iter=15),
-    "cosamp": lambda radius: CoSaMP(4, max_iter=10),
-    "grasp": lambda radius: GraSP(4, max_iter=10),
-    "stogradmp": lambda radius: StoGradMP(4, max_iter=6, batch_size=30),
-    "fw": lambda radius: FrankWolfe(L1Ball(radius), max_iter=15),
-    "fw-pairwise": lambda radius: FrankWolfe(L1Ball(radius), max_iter=15, variant="pairwise"),
-    "fw-simplex": lambda radius: FrankWolfe(Simplex(radius), max_iter=15, variant="away"),
-    "fw-steps": lambda radius: FrankWolfe(L1Ball(radius), 15, line_search="backtracking", variant="blended"),
+    "omp": lambda radius: sk.OMP(4),
+    "mp": lambda radius: sk.MatchingPursuit(4, max_iter=15),
+    "cosamp": lambda radius: sk.CoSaMP(4, max_iter=10),
+    "grasp": lambda radius: sk.GraSP(4, max_iter=10),
+    "stogradmp": lambda radius: sk.StoGradMP(4, max_iter=6, batch_size=30),
+    "fw": lambda radius: sk.FrankWolfe(sk.L1Ball(radius), max_iter=15),
+    "fw-pairwise": lambda radius: sk.FrankWolfe(sk.L1Ball(radius), max_iter=15, variant="pairwise"),
+    "fw-simplex": lambda radius: sk.FrankWolfe(sk.Simplex(radius), max_iter=15, variant="away"),
+    "fw-steps": lambda radius: sk.FrankWolfe(
+        sk.L1Ball(radius), 15, line_search="backtracking", variant="blended"
+    ),
 }
 SELECTORS = ("auto", "exact", "gram", "certified", "greedy", "halving", "quantized")
 LOSSES = ("squared", "huber", "quantile", "logistic", "poisson")
@@ -65,8 +48,8 @@ def exponents(rng, loss):
 
 def in_units(loss, y):
     if loss == "quantile":
-        return Quantile(0.3, float(np.ldexp(0.5, y)))
-    return Huber(float(np.ldexp(1.35, y))) if loss == "huber" else loss
+        return sk.Quantile(0.3, float(np.ldexp(0.5, y)))
+    return sk.Huber(float(np.ldexp(1.35, y))) if loss == "huber" else loss
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -80,10 +63,10 @@ def test_runs_do_not_depend_on_the_scale(loss, count):
         X, y = made(rng, loss)
         s, t = exponents(rng, loss)
         kind = sparse.csr_array if rng.random() < 0.2 else np.asarray
-        wanted = minimize(kind(X), y, SOLVERS[name](3.0), selector, in_units(loss, 0), random_state=0)
+        wanted = sk.minimize(kind(X), y, SOLVERS[name](3.0), selector, in_units(loss, 0), random_state=0)
         far_X, far_y = kind(np.ldexp(X, s)), np.ldexp(y, t)
         solver = SOLVERS[name](float(np.ldexp(3.0, t - s)))
-        got = minimize(far_X, far_y, solver, selector, in_units(loss, t), random_state=0)
+        got = sk.minimize(far_X, far_y, solver, selector, in_units(loss, t), random_state=0)
         case = (seed, name, selector, s, t)
         assert got.status == wanted.status, case
         assert got.support.tolist() == wanted.support.tolist(), case
@@ -94,8 +77,8 @@ def test_runs_do_not_depend_on_the_scale(loss, count):
 
 def fitted(loss, X, y, s, t, given):
     if loss == "logistic":
-        return PursuitClassifier(**given).fit(np.ldexp(X, s), y)
-    return PursuitRegressor(loss=in_units(loss, t), **given).fit(np.ldexp(X, s), np.ldexp(y, t))
+        return sk.PursuitClassifier(**given).fit(np.ldexp(X, s), y)
+    return sk.PursuitRegressor(loss=in_units(loss, t), **given).fit(np.ldexp(X, s), np.ldexp(y, t))
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -119,7 +102,7 @@ def test_huber_targets_in_thousands_have_an_intercept():
     rng = np.random.default_rng(0)
     X, y = made(rng, "huber")
     near, far = (
-        PursuitRegressor(solver="mp", loss=Huber(size), n_nonzero_coefs=4).fit(X, size * (y + 50))
+        sk.PursuitRegressor(solver="mp", loss=sk.Huber(size), n_nonzero_coefs=4).fit(X, size * (y + 50))
         for size in (1.0, 1e6)
     )
     assert far.intercept_ == pytest.approx(1e6 * near.intercept_, rel=1e-5)
@@ -130,8 +113,8 @@ def test_the_drop_in_does_not_depend_on_the_scale(x, y):
     X, target = made(np.random.default_rng(1), "squared")
     far_X, far_y = np.ldexp(X, x), np.ldexp(target, y)
     for coefficients in (
-        lambda X, y: orthogonal_mp(X, y, n_nonzero_coefs=3),
-        lambda X, y: OrthogonalMatchingPursuit(n_nonzero_coefs=3).fit(X, y).coef_,
+        lambda X, y: sk.orthogonal_mp(X, y, n_nonzero_coefs=3),
+        lambda X, y: sk.OrthogonalMatchingPursuit(n_nonzero_coefs=3).fit(X, y).coef_,
     ):
         wanted, got = coefficients(X, target), coefficients(far_X, far_y)
         np.testing.assert_allclose(np.ldexp(got, x - y), wanted, rtol=1e-9, atol=1e-12)
@@ -143,7 +126,7 @@ def test_checking_sizes_reads_nothing_more(selector, order):
     """A run reads beforehand what preparing X and checking that it is finite reads."""
     X, y = made(np.random.default_rng(0), "squared", 200, 50)
     X = np.asarray(X * 1e20, order=order)
-    run = make_run(as_design(X, check=False), y, OMP(3), selector, "squared")
+    run = make_run(as_design(X, check=False), y, sk.OMP(3), selector, "squared")
     if selector in ("certified", "quantized"):  # which refuse NaN themselves
         assert not run.problem.design.caches.norms
     before = as_design(X, check=False)
@@ -165,27 +148,29 @@ REFUSED = {
 def test_numbers_whose_squares_leave_the_range_are_refused(words, kind):
     X, y, weights = REFUSED[words](*made(np.random.default_rng(0), "squared"))
     for fit in (
-        lambda: minimize(kind(X), y, OMP(3), sample_weight=weights),
-        lambda: minimize(kind(X), y, OMP(3), "certified", sample_weight=weights),
-        lambda: PursuitRegressor().fit(kind(X), y, weights),
-        lambda: PursuitRegressorCV().fit(kind(X), y, weights),
-        lambda: OrthogonalMatchingPursuit().fit(kind(X), y, weights),
+        lambda: sk.minimize(kind(X), y, sk.OMP(3), sample_weight=weights),
+        lambda: sk.minimize(kind(X), y, sk.OMP(3), "certified", sample_weight=weights),
+        lambda: sk.PursuitRegressor().fit(kind(X), y, weights),
+        lambda: sk.PursuitRegressorCV().fit(kind(X), y, weights),
+        lambda: sk.OrthogonalMatchingPursuit().fit(kind(X), y, weights),
         lambda: (
-            orthogonal_mp(kind(X), y) if weights is None else minimize(X, y, OMP(1), sample_weight=weights)
+            sk.orthogonal_mp(kind(X), y)
+            if weights is None
+            else sk.minimize(X, y, sk.OMP(1), sample_weight=weights)
         ),
     ):
         with pytest.raises(ValueError, match=f"{words}.*divide it by"):
             fit()
     if weights is None:
         with pytest.raises(ValueError, match=words):
-            orthogonal_mp(kind(X), y)
+            sk.orthogonal_mp(kind(X), y)
 
 
 @pytest.mark.parametrize("selector", ["exact", "certified", "gram"])
 def test_small_columns_beside_huge_ones_are_found(selector):
     rng, powers = np.random.default_rng(0), np.array([100, 50, -100, -50])  # 2^100 is 1e30
     Z, v = rng.standard_normal((58, 4)), rng.standard_normal(58)
-    result = minimize(np.ldexp(Z, powers), v, OMP(4), selector)
+    result = sk.minimize(np.ldexp(Z, powers), v, sk.OMP(4), selector)
     assert sorted(result.support.tolist()) == [0, 1, 2, 3]
     np.testing.assert_allclose(np.ldexp(result.coef, powers), np.linalg.lstsq(Z, v)[0], rtol=1e-9)
 
@@ -193,16 +178,16 @@ def test_small_columns_beside_huge_ones_are_found(selector):
 @pytest.mark.parametrize("radius", [1e-200, 1e200])
 def test_a_radius_far_from_all_predictions_ends_without_an_error(radius):
     X, y = made(np.random.default_rng(0), "squared")
-    result = minimize(X, y, FrankWolfe(L1Ball(radius)), "exact")
+    result = sk.minimize(X, y, sk.FrankWolfe(sk.L1Ball(radius)), "exact")
     assert np.isfinite(result.coef).all()
 
 
 def test_tolerances_have_units():
     X, y = made(np.random.default_rng(0), "squared")
-    wanted = minimize(X, y, OMP(tol=5.0))
+    wanted = sk.minimize(X, y, sk.OMP(tol=5.0))
     for t in (-300, 300):
-        got = minimize(X, np.ldexp(y, t), OMP(tol=float(np.ldexp(5.0, 2 * t))))
-        assert (got.status, got.support.tolist()) == (Status.CONVERGED, wanted.support.tolist())
+        got = sk.minimize(X, np.ldexp(y, t), sk.OMP(tol=float(np.ldexp(5.0, 2 * t))))
+        assert (got.status, got.support.tolist()) == (sk.Status.CONVERGED, wanted.support.tolist())
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -214,10 +199,10 @@ def test_float32_coefficients_are_not_lost(count):
         w = np.zeros(8)
         w[rng.permutation(8)[:3]] = np.array([1.0, -2.0, 3.0]) * 10.0 ** (t - s)
         y = X.astype(np.float64) @ w
-        result = minimize(X, y, OMP(3))
-        assert result.status in (Status.ZERO_RESIDUAL, Status.COMPLETE)
+        result = sk.minimize(X, y, sk.OMP(3))
+        assert result.status in (sk.Status.ZERO_RESIDUAL, sk.Status.COMPLETE)
         np.testing.assert_allclose(result.coef, w, rtol=1e-5, atol=1e-7 * np.abs(w).max())
-        model = (PursuitRegressor, OrthogonalMatchingPursuit)[seed % 2](n_nonzero_coefs=3).fit(X, y)
+        model = (sk.PursuitRegressor, sk.OrthogonalMatchingPursuit)[seed % 2](n_nonzero_coefs=3).fit(X, y)
         error = (model.predict(X).astype(np.float64) - y) / np.abs(y).max()
         assert np.abs(error).max() < 1e-5, (seed, s, t)
 
@@ -225,6 +210,6 @@ def test_float32_coefficients_are_not_lost(count):
 def test_float32_models_of_ordinary_numbers_stay_float32():
     X, y = made(np.random.default_rng(0), "squared")
     X = X.astype(np.float32)
-    models = [PursuitRegressor(), OrthogonalMatchingPursuit(), OrthogonalMatchingPursuitCV(cv=3)]
-    assert minimize(X, y, OMP(3)).coef.dtype == np.float64
+    models = [sk.PursuitRegressor(), sk.OrthogonalMatchingPursuit(), sk.OrthogonalMatchingPursuitCV(cv=3)]
+    assert sk.minimize(X, y, sk.OMP(3)).coef.dtype == np.float64
     assert all(model.fit(X, y).coef_.dtype == np.float32 for model in models)

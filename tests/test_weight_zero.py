@@ -10,42 +10,25 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, PredefinedSplit
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    MatchingPursuit,
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    PursuitClassifier,
-    PursuitClassifierCV,
-    PursuitRegressor,
-    PursuitRegressorCV,
-    Simplex,
-    StoGradMP,
-    StoIHT,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.problem.losses.multinomial import Multinomial
 from skpursuit.selectors import SELECTORS as SELECTORS
 from tests.support.data import with_intercept
 
 SOLVERS = (
-    OMP(3),
-    OMP(3, always_include=(1,)),
-    OMP(tol=1e-3),
-    MatchingPursuit(3, max_iter=6),
-    CoSaMP(2, max_iter=5),
-    GraSP(2, max_iter=5),
-    FrankWolfe(L1Ball(2.0), 10),
-    FrankWolfe(Simplex(2.0), 10, "open-loop"),
-    FrankWolfe(L1Ball(2.0), 10, "backtracking", "away"),
-    FrankWolfe(Simplex(2.0), 10, "exact", "pairwise", lazy=True),
-    FrankWolfe(L1Ball(2.0), 10, "exact", "blended"),
-    StoIHT(3, max_iter=8),
-    StoGradMP(2, max_iter=4),
+    sk.OMP(3),
+    sk.OMP(3, always_include=(1,)),
+    sk.OMP(tol=1e-3),
+    sk.MatchingPursuit(3, max_iter=6),
+    sk.CoSaMP(2, max_iter=5),
+    sk.GraSP(2, max_iter=5),
+    sk.FrankWolfe(sk.L1Ball(2.0), 10),
+    sk.FrankWolfe(sk.Simplex(2.0), 10, "open-loop"),
+    sk.FrankWolfe(sk.L1Ball(2.0), 10, "backtracking", "away"),
+    sk.FrankWolfe(sk.Simplex(2.0), 10, "exact", "pairwise", lazy=True),
+    sk.FrankWolfe(sk.L1Ball(2.0), 10, "exact", "blended"),
+    sk.StoIHT(3, max_iter=8),
+    sk.StoGradMP(2, max_iter=4),
 )
 LOSSES = ("squared", "logistic", "huber", "poisson", Multinomial())
 SOURCES = {
@@ -58,26 +41,26 @@ SOURCES = {
     "intercept": lambda X: with_intercept(X),
 }
 ESTIMATORS = (
-    OrthogonalMatchingPursuit(n_nonzero_coefs=3),
-    OrthogonalMatchingPursuit(n_nonzero_coefs=3, fit_intercept=False, precompute=False),
-    OrthogonalMatchingPursuitCV(max_iter=3, cv=3),
-    PursuitRegressor(n_nonzero_coefs=3, scale="column"),
-    PursuitRegressor(solver="fw", loss="huber", max_iter=10),
-    PursuitRegressor(n_nonzero_coefs=3, solver="mp", loss="poisson", max_iter=6),
-    PursuitRegressor(n_nonzero_coefs=3, solver="grasp", loss="poisson", max_iter=4, ridge=0.1),
-    PursuitRegressor(n_nonzero_coefs=3, loss="poisson", scale="column", ridge=0.1),
-    PursuitRegressorCV(cv=3),
-    PursuitRegressorCV(cv=3, scoring="r2", scale="column"),
-    PursuitRegressorCV(
+    sk.OrthogonalMatchingPursuit(n_nonzero_coefs=3),
+    sk.OrthogonalMatchingPursuit(n_nonzero_coefs=3, fit_intercept=False, precompute=False),
+    sk.OrthogonalMatchingPursuitCV(max_iter=3, cv=3),
+    sk.PursuitRegressor(n_nonzero_coefs=3, scale="none"),
+    sk.PursuitRegressor(solver="fw", loss="huber", max_iter=10),
+    sk.PursuitRegressor(n_nonzero_coefs=3, solver="mp", loss="poisson", max_iter=6),
+    sk.PursuitRegressor(n_nonzero_coefs=3, solver="grasp", loss="poisson", max_iter=4, ridge=0.1),
+    sk.PursuitRegressor(n_nonzero_coefs=3, loss="poisson", scale="none", ridge=0.1),
+    sk.PursuitRegressorCV(cv=3),
+    sk.PursuitRegressorCV(cv=3, scoring="r2", scale="column"),
+    sk.PursuitRegressorCV(
         max_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=0), loss="poisson", ridges=0.1
     ),
-    PursuitRegressorCV(scoring="bic", loss="huber"),
-    PursuitClassifier(n_nonzero_coefs=3, class_weight="balanced"),
-    PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial", scale="column"),
-    PursuitClassifier(n_nonzero_coefs=3, solver="cosamp", loss="squared", max_iter=4),
-    PursuitClassifierCV(max_nonzero_coefs=3, cv=3, class_weight="balanced"),
-    PursuitClassifierCV(max_nonzero_coefs=3, cv=3, multi_class="multinomial", scoring="neg_log_loss"),
-    PursuitClassifierCV(scoring="ebic", max_nonzero_coefs=3),
+    sk.PursuitRegressorCV(scoring="bic", loss="huber"),
+    sk.PursuitClassifier(n_nonzero_coefs=3, class_weight="balanced"),
+    sk.PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial", scale="none"),
+    sk.PursuitClassifier(n_nonzero_coefs=3, solver="cosamp", loss="squared", max_iter=4),
+    sk.PursuitClassifierCV(max_nonzero_coefs=3, cv=3, class_weight="balanced"),
+    sk.PursuitClassifierCV(max_nonzero_coefs=3, cv=3, multi_class="multinomial", scoring="neg_log_loss"),
+    sk.PursuitClassifierCV(scoring="ebic", max_nonzero_coefs=3),
 )
 
 
@@ -117,9 +100,9 @@ def check_solver(seed):
     solver, loss, source, selector = (pick(rng, x) for x in (SOLVERS, LOSSES, list(SOURCES), list(SELECTORS)))
     if source == "operator" and selector in ("lucb", "reject"):  # which are refused there
         selector = "exact"
-    if type(solver) is CoSaMP or selector == "gram":
+    if type(solver) is sk.CoSaMP or selector == "gram":
         loss = "squared"
-    if isinstance(loss, Multinomial) and isinstance(solver, FrankWolfe):
+    if isinstance(loss, Multinomial) and isinstance(solver, sk.FrankWolfe):
         loss = "poisson"
     if loss == "squared" and source == "intercept":  # squared loss weights columns, and centres them instead
         source = "C"
@@ -131,7 +114,7 @@ def check_solver(seed):
 
     def fit(rows):
         X_rows, given = SOURCES[source](X[rows]), {"sample_weight": weights[rows], "random_state": 0}
-        return minimize(X_rows, y[rows], solver, selector, loss, **given)
+        return sk.minimize(X_rows, y[rows], solver, selector, loss, **given)
 
     ours, expected = fit(slice(None)), fit(there)
     case = (seed, solver, loss, source, selector)
@@ -189,16 +172,16 @@ class Stubborn(KFold):
 @pytest.mark.parametrize(
     "model",
     [
-        OrthogonalMatchingPursuitCV(max_iter=3),
-        PursuitRegressorCV(max_nonzero_coefs=3),
-        PursuitClassifierCV(max_nonzero_coefs=3),
+        sk.OrthogonalMatchingPursuitCV(max_iter=3),
+        sk.PursuitRegressorCV(max_nonzero_coefs=3),
+        sk.PursuitClassifierCV(max_nonzero_coefs=3),
     ],
 )
 def test_folds_given_by_rows_name_rows_of_X(model):
     rng = np.random.default_rng(1)
     X, weights = rng.standard_normal((30, 6)), np.ones(30)
     z = X[:, 0] + 0.1 * rng.standard_normal(30)
-    y = np.where(z > 0, "a", "b") if isinstance(model, PursuitClassifierCV) else z
+    y = np.where(z > 0, "a", "b") if isinstance(model, sk.PursuitClassifierCV) else z
     absent = [2, 11, 12, 29]
     weights[absent] = 0.0
     there = np.delete(np.arange(30), absent)
@@ -225,5 +208,8 @@ def test_folds_given_by_rows_name_rows_of_X(model):
 def test_that_rows_are_left_out_costs_one_column(source):
     rng = np.random.default_rng(0)
     X, y, weights = SOURCES[source](rng.standard_normal((50, 40))), rng.standard_normal(50), np.arange(50.0)
-    bare, less = minimize(X, y, OMP(3), "exact"), minimize(X, y, OMP(3), "exact", sample_weight=weights)
+    bare, less = (
+        sk.minimize(X, y, sk.OMP(3), "exact"),
+        sk.minimize(X, y, sk.OMP(3), "exact", sample_weight=weights),
+    )
     assert less.prepared_bytes - bare.prepared_bytes <= 2 * 12 * len(y)

@@ -100,7 +100,7 @@ def text_fits(X, y, k, split):
     models = {"L1": lasso(A, a, k)}
     for kind in ("ovr_shared",) if two else ("ovr_shared", "multinomial"):
         models[f"PursuitClassifier, {kind}"] = skpursuit.PursuitClassifier(
-            n_nonzero_coefs=k, multi_class=kind
+            n_nonzero_coefs=k, multi_class=kind, scale="none"
         )
     fits = {name: lambda model=model: model.fit(A, a) for name, model in models.items()}
     return fits | rivals({"abess": abess}), (X[test], y[test], seen)

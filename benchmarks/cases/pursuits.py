@@ -158,8 +158,8 @@ def fits(o):
 
     def of_estimators(seed):
         (X, y, _), k = signal(*sized(o.quick, N, D), 8 if o.quick else K, seed), 8 if o.quick else K
-        models = (sk.OrthogonalMatchingPursuit, sk.PursuitRegressor)
-        given = {model.__name__: partial(model(n_nonzero_coefs=k).fit, X, y) for model in models}
+        models = sk.OrthogonalMatchingPursuit(), sk.PursuitRegressor(scale="none")
+        given = {type(one).__name__: partial(one.set_params(n_nonzero_coefs=k).fit, X, y) for one in models}
         return {"minimize": lambda: minimize(X, y, OMP(k), "certified")} | given, None
 
     def of_frank_wolfe(seed):

@@ -183,7 +183,7 @@ def test_estimators_read_a_file_no_oftener_than_minimize(order, tmp_path):
         settings = {"n_nonzero_coefs": 2, "selector": selector}
         for model, weight in (
             (PursuitRegressor(**settings), None),
-            (PursuitRegressor(scale="column", **settings), None),
+            (PursuitRegressor(scale="none", **settings), None),
             (PursuitRegressor(**settings), weights),
             (OrthogonalMatchingPursuit(**settings), None),
         ):

@@ -165,6 +165,7 @@ KINDS = {  # of labels, with the classes a classifier should know
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("where", ["file", "folder", "dask"])
+@pytest.mark.filterwarnings("ignore:y is of type float64 with 2")
 def test_a_column_of_labels_keeps_its_type(tmp_path, kind, where):
     rng = np.random.default_rng(0)
     frame, (values, classes) = pd.DataFrame(rng.standard_normal((600, 5)), columns=list("abcde")), KINDS[kind]

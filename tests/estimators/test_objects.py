@@ -5,20 +5,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    Logistic,
-    MatchingPursuit,
-    PursuitClassifier,
-    PursuitClassifierCV,
-    PursuitRegressor,
-    PursuitRegressorCV,
-    Squared,
-)
+import skpursuit as sk
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 12))
@@ -27,28 +14,38 @@ MULTINOMIAL = {"multi_class": "multinomial"}
 #: Estimators with a name, and what replaces the name and the parameters that go into the object.
 MODELS = [
     *(
-        (PursuitRegressor(solver=name, n_nonzero_coefs=3), {"solver": kind(3), "n_nonzero_coefs": None})
-        for name, kind in (("omp", OMP), ("mp", MatchingPursuit), ("cosamp", CoSaMP), ("grasp", GraSP))
+        (sk.PursuitRegressor(solver=name, n_nonzero_coefs=3), {"solver": kind(3), "n_nonzero_coefs": None})
+        for name, kind in (
+            ("omp", sk.OMP),
+            ("mp", sk.MatchingPursuit),
+            ("cosamp", sk.CoSaMP),
+            ("grasp", sk.GraSP),
+        )
     ),
     *(
-        (PursuitRegressorCV(solver=name, max_nonzero_coefs=4), {"solver": kind()})
-        for name, kind in (("omp", OMP), ("mp", MatchingPursuit), ("cosamp", CoSaMP), ("grasp", GraSP))
+        (sk.PursuitRegressorCV(solver=name, max_nonzero_coefs=4), {"solver": kind()})
+        for name, kind in (
+            ("omp", sk.OMP),
+            ("mp", sk.MatchingPursuit),
+            ("cosamp", sk.CoSaMP),
+            ("grasp", sk.GraSP),
+        )
     ),
-    (PursuitRegressor(solver="fw"), {"solver": FrankWolfe(L1Ball(1.0))}),
+    (sk.PursuitRegressor(solver="fw"), {"solver": sk.FrankWolfe(sk.L1Ball(1.0))}),
     *(
         (
-            PursuitClassifier(n_nonzero_coefs=2, ridge=0.005, fit_intercept=intercept, **MULTINOMIAL),
-            {"solver": OMP(2, ridge=0.005), "n_nonzero_coefs": None, "ridge": None},
+            sk.PursuitClassifier(n_nonzero_coefs=2, ridge=0.005, fit_intercept=intercept, **MULTINOMIAL),
+            {"solver": sk.OMP(2, ridge=0.005), "n_nonzero_coefs": None, "ridge": None},
         )
         for intercept in (True, False)
     ),
     (
-        PursuitClassifierCV(ridges=0.005, scoring="bic", **MULTINOMIAL),
-        {"solver": OMP(ridge=0.005), "ridges": "auto"},
+        sk.PursuitClassifierCV(ridges=0.005, scoring="bic", **MULTINOMIAL),
+        {"solver": sk.OMP(ridge=0.005), "ridges": "auto"},
     ),
-    (PursuitClassifier(loss="logistic", n_nonzero_coefs=2), {"loss": Logistic()}),
-    (PursuitClassifier(loss="squared", n_nonzero_coefs=2), {"loss": Squared()}),
-    (PursuitClassifier(n_nonzero_coefs=2, **MULTINOMIAL), {"loss": Logistic()}),
+    (sk.PursuitClassifier(loss="logistic", n_nonzero_coefs=2), {"loss": sk.Logistic()}),
+    (sk.PursuitClassifier(loss="squared", n_nonzero_coefs=2), {"loss": sk.Squared()}),
+    (sk.PursuitClassifier(n_nonzero_coefs=2, **MULTINOMIAL), {"loss": sk.Logistic()}),
 ]
 
 
@@ -63,4 +60,4 @@ def test_an_object_gives_the_model_of_its_name(model, objects):
 
 def test_frank_wolfe_has_no_path():
     with pytest.raises(ValueError, match="solvers that take n_nonzero_coefs"):
-        PursuitRegressorCV(solver=FrankWolfe(L1Ball(2.0))).fit(X, Y)
+        sk.PursuitRegressorCV(solver=sk.FrankWolfe(sk.L1Ball(2.0))).fit(X, Y)

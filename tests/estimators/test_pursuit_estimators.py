@@ -138,7 +138,8 @@ def test_binary_logistic_is_the_optimum_on_its_features(classes):
 def test_multinomial_is_the_optimum_on_its_shared_features(classes):
     X, y = classes
     ridge = 1e-2
-    model = PursuitClassifier(n_nonzero_coefs=4, multi_class="multinomial", ridge=ridge).fit(X, y)
+    given = {"n_nonzero_coefs": 4, "multi_class": "multinomial", "ridge": ridge}
+    model = PursuitClassifier(scale="none", **given).fit(X, y)
     assert len(model.support_) == 4
     inverse = 1 / (ridge * len(y))
     reference = LogisticRegression(C=inverse, tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
@@ -191,6 +192,26 @@ def test_data_frames_in_and_feature_names_out(signal, frame):
     np.testing.assert_allclose(model.predict(table), PursuitRegressor(n_nonzero_coefs=4).fit(X, y).predict(X))
 
 
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("kind", [PursuitRegressor, PursuitFeatureSelector, OrthogonalMatchingPursuitCV])
+def test_messages_name_the_column(signal, frame, kind):
+    X, y, _ = signal
+    good = {name: X[:, j] for j, name in enumerate("abcd")}
+    text, gap = frame(good | {"c": ["x"] * 150}), frame(good | {"d": np.full(150, np.nan)})
+    model = kind().fit(frame(good), y)
+    use = getattr(model, "transform", None) or model.predict
+    told = "column 'c' of X: could not convert string to float: 'x'"
+    with pytest.raises(ValueError, match=told):
+        clone(model).fit(text, y)
+    if use == getattr(model, "predict", None):  # a feature selector hands on what it is given
+        with pytest.raises(ValueError, match=told):
+            use(text)
+    with pytest.raises(ValueError, match=r"first in column 3, row 0 \('d'\)"):
+        clone(model).fit(gap, y)
+    with pytest.raises(ValueError, match="column 'd' of X: Input X contains NaN"):
+        use(gap)
+
+
 @pytest.mark.parametrize(
     "model", [PursuitRegressor(n_nonzero_coefs=3), PursuitClassifier(n_nonzero_coefs=3, selector=Exact())]
 )
@@ -211,7 +232,8 @@ def test_sparse_X_is_dense_X():
     rng = np.random.default_rng(4)
     X = sparse.random_array((200, 50), density=0.1, rng=rng, format="csr")
     y = (X @ rng.standard_normal(50) > 0).astype(int)
-    for options in ({}, {"scale": "column"}, {"loss": "squared", "scale": "column"}, {"solver": "grasp"}):
+    plain, column = {"scale": "none"}, {"scale": "column"}
+    for options in (plain, column, column | {"loss": "squared"}, plain | {"solver": "grasp"}):
         model = PursuitClassifier(n_nonzero_coefs=5, **options)
         lean, full = clone(model).fit(X, y), clone(model).fit(X.toarray(), y)
         np.testing.assert_allclose(lean.coef_, full.coef_, atol=1e-8)
@@ -222,6 +244,8 @@ def test_wrong_parameters_are_refused(classes):
     X, y = classes
     for model, message in (
         (PursuitRegressor(loss="absolute"), "unknown loss 'absolute'"),
+        (PursuitClassifier(loss="log_loss"), "unknown loss 'log_loss'; did you mean 'logistic'"),
+        (PursuitRegressor(loss="poison"), "did you mean 'poisson'"),
         (PursuitClassifier(multi_class="multinomial", solver="mp"), "needs solver='omp'"),
         (PursuitClassifier(multi_class="multinomial", solver=MatchingPursuit(2)), "needs solver='omp'"),
         (PursuitClassifier(multi_class="multinomial", loss="squared"), "needs loss='logistic'"),
@@ -263,7 +287,7 @@ def constant_column(kind, seed):
 @pytest.mark.parametrize("kind", ["C", "F", "csr", "float32"])
 def test_a_constant_column_has_no_part_in_a_model_with_an_intercept(kind):
     models = [PursuitRegressor(solver=solver, n_nonzero_coefs=4) for solver in ("omp", "mp", "cosamp")]
-    models += [clone(model).set_params(scale="column") for model in models]
+    models += [clone(model).set_params(scale="none") for model in models]
     models += [PursuitRegressor(loss="huber", n_nonzero_coefs=4, scale="column")]
     models += [OrthogonalMatchingPursuit(n_nonzero_coefs=4, precompute=known) for known in (True, False)]
     models += [OrthogonalMatchingPursuitCV(max_iter=4)]

@@ -18,24 +18,24 @@ FORMS = {
     "csr": sp.csr_array,
     "coo": sp.coo_array,
 }
-OMP = {"solver": "omp", "scale": "none"}
+PLAIN = {"scale": "none"}
+REGRESSORS = PursuitRegressorCV(solver="omp", **PLAIN), PursuitRegressor(**PLAIN)
+CLASSIFIERS = {
+    kind: tuple(
+        model.set_params(multi_class=kind, **PLAIN)
+        for model in (PursuitClassifierCV(solver="omp"), PursuitClassifier())
+    )
+    for kind in ("ovr", "ovr_shared", "multinomial")
+}
 PROBLEMS = {
-    "regression": (PursuitRegressorCV(**OMP), PursuitRegressor()),
-    "targets": (PursuitRegressorCV(**OMP), PursuitRegressor()),
+    "regression": REGRESSORS,
+    "targets": REGRESSORS,
     "counts": (
-        PursuitRegressorCV(**OMP, loss="poisson", ridges=0.1),
-        PursuitRegressor(loss="poisson", ridge=0.1),
+        PursuitRegressorCV(solver="omp", loss="poisson", ridges=0.1, **PLAIN),
+        PursuitRegressor(loss="poisson", ridge=0.1, **PLAIN),
     ),
-    "two classes": (PursuitClassifierCV(**OMP), PursuitClassifier()),
-    "ovr": (PursuitClassifierCV(**OMP), PursuitClassifier()),
-    "shared": (
-        PursuitClassifierCV(**OMP, multi_class="ovr_shared"),
-        PursuitClassifier(multi_class="ovr_shared"),
-    ),
-    "multinomial": (
-        PursuitClassifierCV(**OMP, multi_class="multinomial"),
-        PursuitClassifier(multi_class="multinomial"),
-    ),
+    "two classes": CLASSIFIERS["ovr"],
+    **CLASSIFIERS,
 }
 
 
@@ -133,7 +133,9 @@ def test_rows_have_the_form_of_the_X_given(form):
     X, y, weights = data("regression", 2)
     given = FORMS[form](X)
     seen = Seen()
-    PursuitRegressorCV(**OMP, max_nonzero_coefs=2, cv=3, scoring=seen).fit(given, y, sample_weight=weights)
+    PursuitRegressorCV(solver="omp", max_nonzero_coefs=2, cv=3, scoring=seen).fit(
+        given, y, sample_weight=weights
+    )
     there = np.flatnonzero(weights)
     parts = [test for _, test in KFold(3).split(there) for _ in range(2)]
     for (estimator, part, _), rows in zip(seen.calls, parts, strict=True):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from skpursuit import OMP, PursuitFeatureSelector, datasets, minimize
+from skpursuit import OMP, PursuitClassifier, PursuitFeatureSelector, PursuitRegressor, datasets, minimize
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,59 @@ def test_classes():
     assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
     three = np.array(["a", "b", "c"])[np.digitize(X[:, 4], np.quantile(X[:, 4], [0.3, 0.6]))]
     assert PursuitFeatureSelector(n_features_to_select=1).fit(X, three).support_.tolist() == [4]
+
+
+def chosen(y, k=1, **given):
+    X = np.random.default_rng(0).standard_normal((len(y), 5))
+    return PursuitFeatureSelector(n_features_to_select=k, **given).fit(X, y)
+
+
+def test_what_y_is_shows_in_its_type():
+    three = np.repeat([3, 7, 5], 40)
+    for y in (three, three.astype(str), three.astype(str).astype(object), three.astype(object)):
+        model = chosen(y)
+        assert model.loss_ == "squared"
+        assert len(model.classes_) == 3
+    for y in (three == 3, three[:80]):
+        assert (chosen(y).loss_, len(chosen(y).classes_)) == ("logistic", 2)
+    for y in (three + 0.5, np.arange(120), np.stack([three, three], axis=1)):
+        assert (chosen(y).loss_, chosen(y).classes_) == ("squared", None)
+    with pytest.raises(ValueError, match="loss 'huber' needs two classes, got 3"):
+        chosen(three.astype(str), loss="huber")
+
+
+@pytest.mark.parametrize(("count", "taken"), [(15, "classes"), (30, "numbers"), (2.0, "numbers")])
+def test_a_doubtful_y_is_told_once_and_loss_settles_it(count, taken):
+    y = np.arange(120) % count
+    with pytest.warns(UserWarning, match=f'taken as {taken}; loss="squared"') as told:
+        model = PursuitFeatureSelector().fit(np.eye(120), y)
+    assert [one.filename for one in told] == [__file__]
+    assert (model.classes_ is None) == (taken == "numbers")
+    assert chosen(y, loss="squared").classes_ is None  # without a warning
+    assert len(chosen(y, loss="logistic").classes_) == count
+
+
+def test_classes_by_number_are_those_by_name():
+    X, y = load_digits(return_X_y=True)
+    models = [PursuitFeatureSelector(n_features_to_select=6).fit(X, labels) for labels in (y, y.astype(str))]
+    assert models[0].support_.tolist() == models[1].support_.tolist()
+    together = PursuitFeatureSelector(n_features_to_select=3, loss="logistic").fit(X, y)
+    model = PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial").fit(X, y)
+    assert (together.loss_, together.support_.tolist()) == ("multinomial", model.support_.tolist())
+
+
+def test_the_default_takes_at_most_a_hundred_features():
+    X = np.random.default_rng(0).standard_normal((150, 1101))
+    assert len(PursuitFeatureSelector().fit(X[:, 1:], X[:, 0]).support_) == 100
+
+
+@pytest.mark.parametrize("model", [PursuitRegressor(n_nonzero_coefs=4), PursuitFeatureSelector()])
+def test_by_default_units_of_dense_columns_do_not_matter_and_sparse_ones_keep_theirs(signal, model):
+    X, y, _ = signal
+    scaled = X * 10.0 ** np.random.default_rng(0).uniform(-3, 3, 60)
+    entered = [model.fit(A, y).support_.tolist() for A in (X, scaled, csr_array(scaled))]
+    assert entered[0] == entered[1] != entered[2]
+    assert entered[2] == clone(model).set_params(scale="none").fit(scaled, y).support_.tolist()
 
 
 def test_cross_validation_chooses_the_number(signal):

@@ -5,20 +5,7 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    GraSP,
-    Greedy,
-    MatchingPursuit,
-    OrthogonalMatchingPursuit,
-    PursuitRegressor,
-    Stability,
-    as_design,
-    datasets,
-    minimize,
-    orthogonal_mp,
-)
+import skpursuit as sk
 from skpursuit.data import dense_tile
 from skpursuit.numerics import threads
 
@@ -26,7 +13,7 @@ CHOICES = {
     "halving": "halving",
     "halving-random": "halving-random",
     "greedy": "greedy",
-    "greedy 5%": Greedy(stop=Stability(0.05)),
+    "greedy 5%": sk.Greedy(stop=sk.Stability(0.05)),
     "uniform": "uniform",
     "certified": "certified",
     "quantized": "quantized",
@@ -35,7 +22,7 @@ CHOICES = {
 
 @pytest.fixture(scope="module")
 def problem():
-    X, y, _ = datasets.make_sparse_signal(600, 1100, 10, random_state=0)
+    X, y, _ = sk.datasets.make_sparse_signal(600, 1100, 10, random_state=0)
     return X, y
 
 
@@ -53,8 +40,8 @@ def test_a_pursuit_has_the_same_bits_on_one_and_two_threads(problem, name, layou
     for count in (1, 2, 3):
         handed.clear()
         with threadpool_limits(count):
-            solver = OMP(n_nonzero_coefs=10)
-            results.append(minimize(as_design(layout(X)), y, solver, CHOICES[name], random_state=3))
+            solver = sk.OMP(n_nonzero_coefs=10)
+            results.append(sk.minimize(sk.as_design(layout(X)), y, solver, CHOICES[name], random_state=3))
         assert (max(handed, default=0) > 0) == (count > 1 and layout is not sp.csr_array)
     for other in results[1:]:
         assert other.support.tolist() == results[0].support.tolist()
@@ -74,8 +61,8 @@ def test_statistics_and_products_have_the_same_bits_on_all_threads(layout, monke
     found = []
     for count in (1, 2, 3):
         with threadpool_limits(count):
-            design = as_design(X, check=False)
-            survey, means = design.survey(), as_design(X, check=False).survey(spreads=False).means
+            design = sk.as_design(X, check=False)
+            survey, means = design.survey(), sk.as_design(X, check=False).survey(spreads=False).means
             parts = survey.means, means, survey.squares, design.norms(1), design.product(R)
         found.append([part.tobytes() for part in parts])
     assert found[0] == found[1] == found[2]
@@ -88,14 +75,16 @@ def tall():
 
 
 RUNS = {
-    "matching pursuit": lambda X, y: minimize(X, y, MatchingPursuit(max_iter=20)).coef,
-    "grasp": lambda X, y: minimize(X, y, GraSP(6, max_iter=2), loss="huber").coef,
-    "grasp, fitted again": lambda X, y: minimize(X, y, GraSP(6, max_iter=2, refit=True), loss="huber").coef,
-    "omp, another loss": lambda X, y: minimize(X, y, OMP(6), loss="huber").coef,
-    "cosamp": lambda X, y: minimize(X, y, CoSaMP(6)).coef,
-    "regressor": lambda X, y: PursuitRegressor(n_nonzero_coefs=20).fit(X, y).coef_,
-    "drop-in": lambda X, y: OrthogonalMatchingPursuit(n_nonzero_coefs=20).fit(X, y).coef_,
-    "drop-in, X^T X": lambda X, y: orthogonal_mp(X, y, n_nonzero_coefs=20, precompute=True),
+    "matching pursuit": lambda X, y: sk.minimize(X, y, sk.MatchingPursuit(max_iter=20)).coef,
+    "grasp": lambda X, y: sk.minimize(X, y, sk.GraSP(6, max_iter=2), loss="huber").coef,
+    "grasp, fitted again": lambda X, y: (
+        sk.minimize(X, y, sk.GraSP(6, max_iter=2, refit=True), loss="huber").coef
+    ),
+    "omp, another loss": lambda X, y: sk.minimize(X, y, sk.OMP(6), loss="huber").coef,
+    "cosamp": lambda X, y: sk.minimize(X, y, sk.CoSaMP(6)).coef,
+    "regressor": lambda X, y: sk.PursuitRegressor(n_nonzero_coefs=20).fit(X, y).coef_,
+    "drop-in": lambda X, y: sk.OrthogonalMatchingPursuit(n_nonzero_coefs=20).fit(X, y).coef_,
+    "drop-in, X^T X": lambda X, y: sk.orthogonal_mp(X, y, n_nonzero_coefs=20, precompute=True),
 }
 
 

@@ -7,20 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    MatchingPursuit,
-    Quantile,
-    Simplex,
-    StoGradMP,
-    StoIHT,
-    SubspacePursuit,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.selectors import SELECTORS as SELECTORS
 
 from ..support.data import with_intercept
@@ -30,23 +17,23 @@ from ..support.sources import every_source, matrix, views
 K = 3
 RADIUS = 2.0
 SOLVERS = {
-    "omp": OMP(K, ridge=1e-2),
-    "matching pursuit": MatchingPursuit(K, max_iter=6),
-    "cosamp": CoSaMP(K, max_iter=5),
-    "subspace pursuit": SubspacePursuit(K, max_iter=5),
-    "grasp": GraSP(K, max_iter=5, ridge=1e-2),
-    "frank-wolfe": FrankWolfe(L1Ball(RADIUS), 15),
-    "frank-wolfe simplex": FrankWolfe(Simplex(RADIUS), 15, "open-loop"),
-    "away": FrankWolfe(L1Ball(RADIUS), 15, "backtracking", "away"),
-    "pairwise": FrankWolfe(Simplex(RADIUS), 15, "exact", "pairwise", lazy=True),
-    "blended": FrankWolfe(L1Ball(RADIUS), 15, "exact", "blended"),
-    "stoiht": StoIHT(K, max_iter=8, batch_size=12, step_size=0.02),
-    "stogradmp": StoGradMP(K, max_iter=4, batch_size=12, ridge=1e-2),
+    "omp": sk.OMP(K, ridge=1e-2),
+    "matching pursuit": sk.MatchingPursuit(K, max_iter=6),
+    "cosamp": sk.CoSaMP(K, max_iter=5),
+    "subspace pursuit": sk.SubspacePursuit(K, max_iter=5),
+    "grasp": sk.GraSP(K, max_iter=5, ridge=1e-2),
+    "frank-wolfe": sk.FrankWolfe(sk.L1Ball(RADIUS), 15),
+    "frank-wolfe simplex": sk.FrankWolfe(sk.Simplex(RADIUS), 15, "open-loop"),
+    "away": sk.FrankWolfe(sk.L1Ball(RADIUS), 15, "backtracking", "away"),
+    "pairwise": sk.FrankWolfe(sk.Simplex(RADIUS), 15, "exact", "pairwise", lazy=True),
+    "blended": sk.FrankWolfe(sk.L1Ball(RADIUS), 15, "exact", "blended"),
+    "stoiht": sk.StoIHT(K, max_iter=8, batch_size=12, step_size=0.02),
+    "stogradmp": sk.StoGradMP(K, max_iter=4, batch_size=12, ridge=1e-2),
 }
 # So wide that a few steps of Frank-Wolfe do not hang on the last digits of X.
 WIDTH = 0.3
 LOSSES = {name: name for name in ("squared", "logistic", "huber", "poisson")} | {
-    "quantile": Quantile(0.5, WIDTH)
+    "quantile": sk.Quantile(0.5, WIDTH)
 }
 READ_ALL = ("exact", "gram", "certified", "auto")
 AXES = (tuple(SOLVERS), tuple(LOSSES), tuple(SOURCES), tuple(SELECTORS))
@@ -104,9 +91,9 @@ def check(case, designs):
     refusal = undefined(solver, loss, source, selector)
     if refusal:
         with pytest.raises(ValueError, match=refusal):
-            minimize(design, y, chosen, selector, LOSSES[loss], random_state=0)
+            sk.minimize(design, y, chosen, selector, LOSSES[loss], random_state=0)
         return
-    result = minimize(design, y, chosen, selector, LOSSES[loss], random_state=0)
+    result = sk.minimize(design, y, chosen, selector, LOSSES[loss], random_state=0)
     w = result.coef
     assert np.isfinite(w).all()
     assert set(np.flatnonzero(w)) <= set(result.support)
@@ -119,7 +106,7 @@ def check(case, designs):
     if selector in READ_ALL:
         # A ridge spares the constant column of a design, but not a column of X that happens to be constant.
         reference = dense if design.constant is None else with_intercept(dense[:, :-1])
-        expected = minimize(reference, y, chosen, "exact", LOSSES[loss], random_state=0)
+        expected = sk.minimize(reference, y, chosen, "exact", LOSSES[loss], random_state=0)
         np.testing.assert_allclose(w, expected.coef, rtol=1e-4, atol=1e-6)
         assert all(record.certificate in ("exact", "none") for record in result.history)
 
@@ -161,5 +148,5 @@ def test_ties_with_the_origin_do_not_depend_on_rounding(solver):
     for seed in range(30):
         design, dense = views(matrix(seed=seed))["view"]
         y = targets("squared", len(dense))
-        ours, expected = (minimize(X, y, SOLVERS[solver], "exact").coef for X in (design, dense))
+        ours, expected = (sk.minimize(X, y, SOLVERS[solver], "exact").coef for X in (design, dense))
         np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)

@@ -129,8 +129,13 @@ def is_design(X: object) -> TypeGuard[Design]:
     return isinstance(X, Design)
 
 
-def make_design(X: object, check: bool = True, options: DesignOptions | None = None) -> Design:
-    """As `as_design`, for a design that lives for one call: X is not watched."""
+def make_design(
+    X: object, check: bool = True, options: DesignOptions | None = None, names: list[str] | None = None
+) -> Design:
+    """As `as_design`, for a design that lives for one call: X is not watched.
+
+    `names` are of the columns of an array, which messages then name.
+    """
     if is_design(X):
         X.store.check_unchanged()
         return X
@@ -150,7 +155,9 @@ def make_design(X: object, check: bool = True, options: DesignOptions | None = N
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = dense_tile if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
-        design = Design(TileStore(source.make_tiles(X)))
+        store = TileStore(source.make_tiles(X))
+        store.names = names
+        design = Design(store)
     if check:
         check_finite(design)
     return design

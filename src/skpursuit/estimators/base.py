@@ -8,7 +8,8 @@ makes of its data, and what is known of the runs afterwards.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from numbers import Real
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from skpursuit.data import Design, drop_zero_weight_rows
 from skpursuit.data.cluster import dask_source
@@ -89,6 +90,29 @@ def with_checked_indices(X: object) -> object:
     """X for scikit-learn's checks, which follow the indices of a sparse matrix without looking at them."""
     check_unmasked(X=X)
     return validated_compressed(X) if issparse(X) and getattr(X, "ndim", 0) == 2 else X
+
+
+@contextmanager
+def naming_columns(X: Any, finite: bool = True) -> Iterator[None]:
+    """Name the column in an error of scikit-learn's checks of a data frame: the first that gives it alone."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        for name in getattr(X, "columns", ()):
+            try:
+                check_array(X[[name]], dtype=FLOAT_DTYPES, ensure_all_finite=finite, input_name="X")
+            except (TypeError, ValueError) as same:
+                if str(same).split("\n")[0] == str(error).split("\n")[0]:
+                    kind = TypeError if isinstance(error, TypeError) else ValueError
+                    raise kind(f"column {name!r} of X: {error}") from None
+        raise
+
+
+def validated(estimator: object, X: object, *y: object, finite: bool = True, **checks: Any) -> Any:
+    """What scikit-learn's `validate_data` gives for X, dense or sparse, of which messages name the column."""
+    checks |= {"accept_sparse": ["csr", "csc"], "dtype": FLOAT_DTYPES, "ensure_all_finite": finite}
+    with naming_columns(X, finite):
+        return validate_data(estimator, with_checked_indices(X), *y, **checks)
 
 
 def select_rows(X: Any, rows: Indices) -> Any:
@@ -203,17 +227,10 @@ class LinearBase(MonitoredParams):
             vars(self).pop("feature_names_in_", None)
             design = make_design(X, check=False)
         else:
-            X, y = validate_data(
-                self,
-                with_checked_indices(X),
-                y,
-                accept_sparse=["csr", "csc"],
-                dtype=FLOAT_DTYPES,
-                ensure_all_finite=False,
-                **checks,
-            )
+            X, y = validated(self, X, y, finite=False, **checks)
             y = _as_numbers(y) if checks.get("y_numeric") else y
-            design = make_design(X, check=False)
+            names = vars(self).get("feature_names_in_")
+            design = make_design(X, check=False, names=None if names is None else names.tolist())
         if y.dtype.kind == "f":
             check_targets_range(y)
         samples = CheckedSamples(design, y, None, np.ones(design.shape[0], dtype=bool), X)
@@ -238,10 +255,7 @@ class LinearBase(MonitoredParams):
         check_is_fitted(self, "coef_")
         if is_out_of_core(X):
             return self._linear_of_design(make_design(X))
-        rows = validate_data(
-            self, with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, reset=False
-        )
-        return np.asarray(rows @ self.coef_.T) + self.intercept_
+        return np.asarray(validated(self, X, reset=False) @ self.coef_.T) + self.intercept_
 
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""
@@ -355,7 +369,7 @@ class PursuitParameters(MonitoredParams):
     n_nonzero_coefs: int | None = None
     tol: float | None = None
     fit_intercept: bool = True
-    scale: str = "none"
+    scale: str = "auto"
     max_iter: int | None = None
     ridge: float | None = None
     random_state: RandomSource = None

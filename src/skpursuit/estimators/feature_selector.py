@@ -15,11 +15,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skpursuit.data.sources import is_out_of_core, make_design
-from skpursuit.estimators.base import CheckedSamples, LinearBase, lazy_on_dask, match_columns, monitored
+from skpursuit.estimators.base import (
+    CheckedSamples,
+    LinearBase,
+    lazy_on_dask,
+    match_columns,
+    monitored,
+    naming_columns,
+)
 from skpursuit.estimators.classifier import PursuitClassifierCV
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
 from skpursuit.estimators.parameter_rules import check_parameters, is_auto
@@ -28,7 +35,8 @@ from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.parameters import RandomSource, seed_of
 from skpursuit.problem import default_sparsity as sparsity
-from skpursuit.problem.losses import Loss, Squared, as_loss
+from skpursuit.problem.losses import LOSSES, Loss, as_loss
+from skpursuit.problem.problem import guess_classes
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 
@@ -43,8 +51,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     Parameters
     ----------
     n_features_to_select : int or "cv", optional
-        k. Default: ``min(n_samples, n_features, max(10, n_features // 10))``. "cv" takes the features, or
-        with resamples their number, of the sparsest model within a standard error of the best that
+        k. Default: ``min(n_samples, n_features, max(10, n_features // 10), 100)``. "cv" takes the features,
+        or with resamples their number, of the sparsest model within a standard error of the best that
         `PursuitRegressorCV` (`PursuitClassifierCV` for logistic loss) finds; that may be none.
     n_resamples : int, default=0
         Random halves of the samples for stability selection, in complementary pairs; 0 for one run on all.
@@ -53,16 +61,22 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     cv : int, splitter or iterable, optional
         Folds for "cv"; default 5.
     loss : {"auto", "squared", "logistic", ...} or Loss
-        "auto": logistic for labels of two classes that are no numbers or are -1 and 1, else squared loss.
-    ridge, selector, verbose, time_limit
+        "auto": squared loss of numbers, logistic loss of two classes, and squared loss of a column of 0 and 1
+        for each of three classes or more. Text, truth values, and integers with two values, or with up to 20
+        that occur twice or more on average, are classes; floats are numbers; doubtful cases warn.
+        "squared" takes integers as numbers; "logistic" takes them and whole floats as classes, of which it
+        fits three or more together ("multinomial").
+    ridge, scale, selector, verbose, time_limit
         As in `PursuitRegressor`.
-    scale : {"auto", "column", "none"}
-        What divides features while they compete, as in `PursuitRegressorCV`.
     random_state : int, RandomState, Generator or None
         Seed of the resamples.
 
     Attributes
     ----------
+    loss_ : str or Loss
+        The loss that was taken, by its name if it has one.
+    classes_ : ndarray or None
+        The labels, where y was taken as classes.
     scores_ : ndarray of shape (n_features,)
         Without resamples 1 for the feature that entered first, 1 - 1/k for the second and so on, 0 for those
         that never did; with resamples the share of them in which the feature was among the first k.
@@ -122,6 +136,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         check_parameters(self)
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
+        self.loss_ = next((name for name, kind in LOSSES.items() if type(loss) is kind), loss)
         n, d = samples.base.shape
         ordered: Indices | None = None
         k: Any = self.n_features_to_select
@@ -129,7 +144,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             ordered = self._chosen_by_cv(samples, loss, targets)
             k = len(ordered)
         elif k is None:
-            k = sparsity.for_pursuit(n, d, False, samples.weights)
+            k = sparsity.for_feature_selector(n, d, samples.weights)
         else:
             k = sparsity.clip_to_available("n_features_to_select", k, d)
         own = {"loss": loss.resolved(targets), "random_state": seed_of(self.random_state)}
@@ -150,9 +165,10 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Floats) -> Indices:
         """The features of the sparsest model within a standard error of the best."""
         kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
+        together = {"loss": "logistic", "multi_class": "multinomial"}
+        losses = together if loss == as_loss("logistic").for_classes() else {"loss": loss}
         model = kind(
             solver="auto" if is_auto(self.selector) else "omp",
-            loss=loss,
             selector=self.selector,
             cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
@@ -160,6 +176,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             selection="one_se",
             random_state=self.random_state,
             verbose=False,
+            **losses,
         )
         X: object = samples.base
         weights, kept = samples.weights, samples.kept
@@ -171,18 +188,31 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             warnings.simplefilter("ignore", RuntimeWarning)
             return model.fit(X, targets, weights).support_
 
-    def _targets(self, y: np.ndarray) -> tuple[Loss, Floats]:
-        """The loss and y as it takes it; several classes become one column each of squared loss."""
-        kind = type_of_target(y)
-        labels = kind in ("binary", "multiclass") and (y.dtype.kind in "OUSb" or kind == "binary")
-        if labels:
-            classes, codes = np.unique(y, return_inverse=True)
-            if len(classes) == 2 and self.loss in ("auto", "logistic"):
-                return as_loss("logistic"), np.where(codes == 1, 1.0, -1.0)
-            if y.dtype.kind in "OUSb":
-                return Squared(), np.eye(len(classes))[codes]
-        loss = as_loss("squared" if is_auto(self.loss) else self.loss)
-        return loss, loss.check_targets(np.asarray(y, dtype=np.float64))
+    def _targets(self, y: np.ndarray) -> tuple[Loss, Any]:
+        """The loss, and y as it takes it; several classes become one column of 0 and 1 each, or numbers."""
+        y = np.array(y.tolist()) if y.dtype.kind == "O" else y
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        auto, (are_classes, doubt) = is_auto(self.loss), guess_classes(y)
+        loss = as_loss("squared" if auto else self.loss)
+        if auto and doubt:
+            warnings.warn(doubt, UserWarning, stacklevel=4)
+        if loss.gives_probability and y.ndim == 1:
+            check_classification_targets(y)
+            are_classes = True
+        elif not auto and y.dtype.kind in "iu":
+            are_classes = False
+        self.classes_: np.ndarray | None = None
+        if not are_classes:
+            return loss, loss.check_targets(np.asarray(y, dtype=np.float64))
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) == 2 and not loss.couples_targets:
+            return as_loss("logistic") if auto else loss, np.where(codes == 1, 1.0, -1.0)
+        if loss.quadratic:
+            return loss, np.eye(len(self.classes_))[codes]
+        together = loss if loss.couples_targets else loss.for_classes()
+        if together is None or len(self.classes_) < 2:
+            raise ValueError(f"loss {self.loss!r} needs two classes, got {len(self.classes_)}")
+        return together, codes
 
     def _shares(self, config: FitConfig, samples: CheckedSamples, targets: Floats) -> Floats:
         """The share of resamples in which each feature was among the first k."""
@@ -207,7 +237,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     @lazy_on_dask
     def transform(self, X: object) -> object:
         if not is_out_of_core(X):
-            return super().transform(X)
+            with naming_columns(X):
+                return super().transform(X)
         check_is_fitted(self, "support_")
         design = make_design(X)
         chosen = match_columns(design, self, np.flatnonzero(self.get_support()))

@@ -81,8 +81,9 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         for others; duality gap for "fw".
     fit_intercept : bool
         Whether to fit an intercept, which is never penalised.
-    scale : {"none", "column", "auto"}
-        What divides features while they compete: nothing, the spread of each, or as in `PursuitRegressorCV`.
+    scale : {"auto", "column", "none"}
+        What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
+        dense X and divides a sparse X by one number, because rare words are not as good as common ones.
         Coefficients are always those of the features as given.
     max_iter : int, optional
         Limit on iterations; the default is the solver's.
@@ -160,12 +161,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that evaluates each number on
         the folds. It is given the test rows of X and an estimator fitted to the others, and the weights of
         the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
-    fit_intercept, verbose
+    fit_intercept, scale, verbose
         As in `PursuitRegressor`.
-    scale : {"auto", "column", "none"}
-        What makes features compete on equal terms: "column" divides each by its spread, "auto" does it for
-        dense X and divides a sparse X by one number, because rare words are not as good as common ones.
-        Coefficients are always those of the features as given.
     ridges : "auto", float or list of float
         Ridges that compete: penalties of ridge / 2 times the squared coefficients of the scaled features
         beside the mean loss, never of the intercept. "auto" searches with ``solver="auto"``; solvers by name

@@ -38,6 +38,11 @@ def for_pursuit(n: int, d: int, has_tol: bool, weights: Floats | None = None) ->
     return min(n, d) if has_tol else min(n, d, max(10, d // 10))
 
 
+def for_feature_selector(n: int, d: int, weights: Floats | None = None) -> int:
+    """`PursuitFeatureSelector`: that of `for_pursuit`, at most 100, beyond which "cv" would be faster."""
+    return min(for_pursuit(n, d, False, weights), 100)
+
+
 def for_pursuit_cv(n: int, d: int, folds: bool = True) -> int:
     """The largest number that their cross-validation tries: that of `for_pursuit`, at most half the rows.
 

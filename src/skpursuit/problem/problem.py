@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skpursuit.data import Design, drop_zero_weight_rows
 from skpursuit.numerics.arrays import Floats, Indices
@@ -28,6 +29,7 @@ from skpursuit.problem.scores import Absolute, GroupNorm, Score
 from skpursuit.problem.state import State
 
 LOSS_BLOCK_ROWS = 2**13  # samples that losses are made of at a time
+MOST_CLASSES, ROWS_OF_A_CLASS = 20, 2  # integers are classes: so many, with so many rows each on average
 
 
 class Derivatives(NamedTuple):
@@ -198,6 +200,27 @@ def checked_targets(y: object, n: int) -> Floats:
 def check_targets_range(y: Floats) -> None:
     """Refuse targets, as the caller gave them, whose squares leave the range of floats."""
     check_range(np.abs(y).max(initial=0.0, keepdims=True).ravel(), lambda _: "y")
+
+
+def guess_classes(y: NDArray[Any]) -> tuple[bool, str]:
+    """Whether y holds classes, and a sentence about it where that is doubtful, else an empty one.
+
+    Text, truth values, and whole numbers of an integer type with few distinct values are classes: with two,
+    or with up to `MOST_CLASSES` that occur `ROWS_OF_A_CLASS` times or more on average. Floats are numbers. It
+    is doubtful within a factor of two of these limits, and of whole floats with a quarter of so many values.
+    """
+    if y.ndim != 1 or y.dtype.kind not in "iuf":
+        return y.ndim == 1 and y.dtype.kind in "bUS", ""
+    values = np.unique(y)
+    count, limit = len(values), min(MOST_CLASSES, len(y) / ROWS_OF_A_CLASS)
+    classes, doubtful = count == 2 or 2 < count <= limit, limit < 2 * count <= 4 * limit and count > 2
+    if y.dtype.kind == "f":
+        classes, doubtful = False, 2 <= count <= limit / 4 and bool((values == np.floor(values)).all())
+    doubt = (
+        f"y is of type {y.dtype} with {count} distinct whole numbers, taken as "
+        f'{"classes" if classes else "numbers"}; loss="squared" takes them as numbers, "logistic" as classes'
+    )
+    return classes, doubt * doubtful
 
 
 def checked_weights(sample_weight: object, n: int) -> Floats:

@@ -8,6 +8,8 @@ it may give; a new loss is one file and one line in `LOSSES`.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from skpursuit.problem.losses.base import REQUIRED_METHODS, Loss, UserLoss
 from skpursuit.problem.losses.huber import Huber
 from skpursuit.problem.losses.log_link import Gamma, Poisson, Tweedie
@@ -29,6 +31,7 @@ LOSSES: dict[str, type[Loss]] = {
     "gamma": Gamma,
     "tweedie": Tweedie,
 }
+SKLEARN_NAMES = {"log_loss": "logistic", "squared_error": "squared", "absolute_error": "quantile"}
 
 
 def as_loss(loss: str | Loss) -> Loss:
@@ -37,7 +40,9 @@ def as_loss(loss: str | Loss) -> Loss:
         return loss
     if isinstance(loss, str):
         if loss not in LOSSES:
-            raise ValueError(f"unknown loss {loss!r}; known are {', '.join(LOSSES)}")
+            near = [SKLEARN_NAMES[loss]] if loss in SKLEARN_NAMES else get_close_matches(loss, LOSSES, 1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"unknown loss {loss!r}; {meant}known are {', '.join(LOSSES)}")
         return LOSSES[loss]()
     if isinstance(loss, type):
         name = loss.__name__
