@@ -136,7 +136,7 @@ def test_tol_is_the_squared_residual_norm(tol):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_same_bits_on_any_number_of_threads(dtype):
     atoms, signals = (x.astype(dtype) for x in gaussian(m=700))
-    first, *others = [PursuitCoder(atoms, 5, n_jobs=n).transform(signals) for n in (1, 2, 3, None)]
+    first, *others = [PursuitCoder(atoms, 5, n_jobs=n).transform(signals) for n in (1, 2, 3, -1, None)]
     with threadpool_limits(1):
         others.append(PursuitCoder(atoms, 5).transform(signals))
     for other in others:

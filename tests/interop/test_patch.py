@@ -47,7 +47,7 @@ def test_codes_are_those_of_scikit_learn(k):
     )
     with patch_sklearn():
         found = (
-            coder.transform(signals),
+            coder.set_params(n_jobs=-1).transform(signals),
             sklearn.linear_model.orthogonal_mp(atoms.T, signals.T, n_nonzero_coefs=k),
         )
         with pytest.raises(ValueError, match="number of atoms cannot be more than"):

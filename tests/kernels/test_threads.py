@@ -60,6 +60,11 @@ def test_little_work_and_one_job_stay_on_the_callers_thread():
             assert len(users(10 * threads.MIN_PARALLEL_WORK)) == 2
 
 
+def test_negative_numbers_of_threads_count_from_the_processors(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 4)
+    assert [threads.extra_threads(10**9, n) for n in (-1, -3, -4, -9, 2)] == [3, 1, 0, 0, 1]
+
+
 def test_without_blas_the_environment_decides(monkeypatch):
     monkeypatch.setattr(threads, "thread_counts", list)
     monkeypatch.setenv("OMP_NUM_THREADS", "3,1")

@@ -42,7 +42,6 @@ CODE_RULES: dict[str, rules.Rule] = {
     "solver": rules.one_of("omp", "cosamp"),
     "atom_score": rules.one_of("correlation", "gain"),
     "positive": rules.FLAG,
-    "n_jobs": rules.or_none(rules.COUNT),
 }
 
 
@@ -151,7 +150,7 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
     refit : bool, default=False
         CoSaMP: fit the kept weights again each time the others were dropped (debiasing).
     n_jobs : int, optional
-        Threads; default as many as BLAS would use. The codes do not depend on it.
+        Threads; default as many as BLAS would use, -1 one per processor. The codes do not depend on it.
     memory_limit : int or str, default=2**30
         Bytes, or text such as "2GB", for the Gram matrix of the atoms. Where it does not fit, or does not
         pay because signals are few, a product of all residuals with the dictionary is made for every step.

@@ -51,7 +51,7 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
     callback : callable, optional
         Called by `fit` after each batch with the number of signals done and the total of all passes.
     n_jobs : int, optional
-        Threads; default as many as BLAS would use. The atoms do not depend on it.
+        Threads; default as many as BLAS would use, -1 one per processor. The atoms do not depend on it.
     random_state : int, RandomState instance or None, default=None
         For the first atoms and the order of the signals.
     time_limit : float, optional

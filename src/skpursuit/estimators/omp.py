@@ -30,7 +30,7 @@ from skpursuit.estimators.omp_functions import (
 )
 from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters, or_none
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
-from skpursuit.estimators.standardized import SQUARED, codes_of_run, standardize
+from skpursuit.estimators.standardized import SQUARED, centred_targets, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.problem import default_sparsity as sparsity
@@ -40,6 +40,7 @@ from skpursuit.solvers.matching_pursuit import OMP
 
 Limits = tuple[int, float | None]  # most columns, and the tolerance
 Paths = tuple[list[OMPPath], Floats, Floats]  # the path of each target, and the means of X and y
+SAMPLED_ROWS = 64  # in which a column has an entry near its mean
 
 
 class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
@@ -55,13 +56,20 @@ class OMPBase(LinearBase, SummaryMixin, RegressorMixin):
 
     def _grams(self, samples: CheckedSamples, folds: Folds, backend: str) -> GramLeastSquares | None:
         """Gram matrices of all folds, where the pursuit uses them and a dense X is in memory."""
-        small = 2 * folds.shape[0] * samples.base.shape[1] ** 2 <= MAX_GRAM_ENTRIES
-        if backend != "gram" or not small or not isinstance(samples.base.in_memory_matrix, np.ndarray):
+        base, X = samples.base, samples.base.in_memory_matrix
+        n, d = base.shape
+        if backend != "gram" or 2 * folds.shape[0] * d**2 > MAX_GRAM_ENTRIES or not isinstance(X, np.ndarray):
             return None
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
-            grams = GramLeastSquares(ScaledData.of(samples, samples.y, "none", self.fit_intercept), folds)
-            (n, d), centre = grams.data.X.shape, grams.data.centre
-            norm = np.sqrt(np.diag(grams.total)[:d].sum() + n * (centre @ centre))
+            y, offset = centred_targets(samples.y.reshape(n, -1), samples.weights, self.fit_intercept)
+            # Sums about an entry near the mean lose no digits, and a constant column is zero.
+            sample = X[:: -(-n // SAMPLED_ROWS)].astype(np.float64) * self.fit_intercept
+            centre = sample[np.abs(sample - sample.mean(axis=0)).argmin(axis=0), np.arange(d)]
+            noise = base.with_view(base.view.compose(centre=centre)).noise_floor(np.arange(d))
+            data = ScaledData(X, y, centre, np.ones(d), self.fit_intercept, offset, noise)
+            grams = GramLeastSquares(data, folds)
+            sums = 2 * grams.total[:d, -1] + n * centre
+            norm = np.sqrt(np.diag(grams.total)[:d].sum() + centre @ sums)
         check_finite(samples.base, None if samples.weights is not None else norm)
         return grams
 

@@ -15,7 +15,6 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -112,7 +111,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_out_of_core(X) else samples.X
         data = SearchData(shown, samples, labels, problems, splits)
-        with respect_n_jobs(self.n_jobs) if self.n_jobs else nullcontext():
+        with respect_n_jobs(self.n_jobs):
             if splits:
                 self._search(data, self._make_search(data, solvers))
             else:

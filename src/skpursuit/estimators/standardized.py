@@ -84,13 +84,9 @@ def standardize(
     centre = survey.means if survey is not None and centred else np.zeros(d)
     factors = np.ones(d) if survey is None else column_scale(survey, centre, scale)
     if loss.quadratic:
-        mean = y.mean(axis=0) if weights is None else np.average(y, axis=0, weights=weights)
-        offset = mean if fit_intercept else np.zeros(y.shape[1:])
         plain = not (fit_intercept or scales)
         view = base if plain else base.with_view(base.view.compose(centre=centre, scale=factors))
-        y = np.asarray(y, dtype=np.float64) - offset
-        tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)  # a constant target is one of zeros
-        y = np.where(np.abs(y).max(axis=0) > tiny, y, 0.0)
+        y, offset = centred_targets(y, weights, fit_intercept)
         return StandardizedData(view, y, loss, weights, centre, factors, offset)
     view = base.with_view(base.view.compose(centre=centre, scale=factors)) if scales else base
     if has_column:
@@ -99,6 +95,16 @@ def standardize(
         loss = ShiftedLoss(loss, optimal_intercept(loss, y, weights))
     forced = (d,) if has_column else ()
     return StandardizedData(view, y, loss, weights, centre, factors, 0.0, forced)
+
+
+def centred_targets(y: Floats, weights: Floats | None, fit_intercept: bool) -> tuple[Floats, Floats]:
+    """Targets less their means, where there is an intercept, and what was subtracted."""
+    y = np.asarray(y, dtype=np.float64)
+    mean = y.mean(axis=0) if weights is None else np.average(y, axis=0, weights=weights)
+    offset = mean if fit_intercept else np.zeros(y.shape[1:])
+    y = y - offset
+    tiny = 64 * np.finfo(np.float64).eps * np.abs(offset)  # a constant target is one of zeros
+    return np.where(np.abs(y).max(axis=0) > tiny, y, 0.0), offset
 
 
 def codes_of_run(

@@ -62,21 +62,6 @@ class EncoderArrays(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def add_rows(flat, at, stride, rows, totals):
-    """Add four of some rows, or all that there are, to sums of columns, one after the other."""
-    wide = totals.size
-    if rows >= QUAD_ROWS:
-        p, q, r = at + stride, at + 2 * stride, at + 3 * stride
-        a, b, c, d = flat[at : at + wide], flat[p : p + wide], flat[q : q + wide], flat[r : r + wide]
-        for j in range(wide):
-            totals[j] = totals[j] + a[j] + b[j] + c[j] + d[j]
-    else:
-        for i in range(rows):
-            for j in range(wide):
-                totals[j] += flat[at + i * stride + j]
-
-
-@njit(cache=True, nogil=True)
 def encode_block(b, first, count, flat, at, stride, n, out):
     """Encode block b of `count` columns (a multiple of `PANEL_COLUMNS`) from `first` on, by four rows.
 
@@ -86,10 +71,8 @@ def encode_block(b, first, count, flat, at, stride, n, out):
     step = out.codes.shape[1] * QUAD_BYTES
     place = first // PANEL_COLUMNS * step + b * BLOCK_ROWS * PANEL_COLUMNS
     for i in range(0, rows, QUAD_ROWS):
-        lines = flat, at + i * stride, stride, rows - i
-        encode_row_quad(lines, count, out, (column, out.centre.size), (place + i * PANEL_COLUMNS, step))
-        if out.totals.size > 0:
-            add_rows(*lines, out.totals[b, first : first + count])
+        lines, places = (flat, at + i * stride, stride, rows - i), (place + i * PANEL_COLUMNS, step)
+        encode_row_quad(lines, count, out, (column, out.centre.size, out.totals.size), places)
 
 
 @njit(cache=True, nogil=True)
@@ -106,9 +89,8 @@ def min_max_of_rows(flat, at, stride, rows, low, high):
         # Repeating the last row at the end changes no extremum.
         p, q = at + i * stride, at + min(i + 1, rows - 1) * stride
         r, t = at + min(i + 2, rows - 1) * stride, at + min(i + 3, rows - 1) * stride
-        for k in range(
-            PREFETCH_ROWS, PREFETCH_ROWS + 4
-        ):  # no processor guesses such steps where few columns are looked at
+        # No processor guesses such steps where few columns are looked at.
+        for k in range(PREFETCH_ROWS, PREFETCH_ROWS + 4):
             prefetch(flat, p + k * stride)
             prefetch(flat, p + k * stride + wide - 1)
         a, b, c, d = flat[p : p + wide], flat[q : q + wide], flat[r : r + wide], flat[t : t + wide]

@@ -92,13 +92,15 @@ def encode_row_quad(_context, rows, count, out, columns, places):
     `left` the last of them is repeated. With t = (x - centre) * factor a code is t, cut to -127 ... 127 and
     rounded, plus 128. With `places` = (place, step) bytes of the first panel go to codes[place:], those of
     the next `step` further, and second bytes to the same places of `fine`, if that is an array of bytes. With
-    `columns` = (column, apart) squares of t - code are added to sums[column:], those of the codes `apart`
-    further, those of what both bytes leave again `apart` further; frames and factors begin at `column` too.
+    `columns` = (column, apart, totals) squares of t - code are added to sums[column:], those of the codes
+    `apart` further, those of what both bytes leave again `apart` further; frames and factors begin at
+    `column` too, and so do sums of the rows, one after the other, where there are any `totals`.
     """
 
     def codegen(context, builder, signature, args):
-        given, count, data, (column, apart), (place, step) = unpacked(context, builder, signature.args, args)
-        (x, at, stride, left), (_, frame, factor, _, work, codes, fine, _) = given, data
+        given, count, data, columns, (place, step) = unpacked(context, builder, signature.args, args)
+        (x, at, stride, left), (_, frame, factor, _, work, codes, fine, totals) = given, data
+        column, apart, n_totals = columns
         planes = _planes(codes, fine, out)
         own = ir.VectorType(x.type.pointee, PANEL_COLUMNS)
         last = builder.sub(left, I64(1))
@@ -113,19 +115,26 @@ def encode_row_quad(_context, rows, count, out, columns, places):
             c = _like(builder, emit_load(builder, frame, col, F64_VECTOR), own)
             f = emit_load(builder, factor, col, F32_VECTOR)
             sums = [emit_load(builder, work, to, F32_VECTOR) for to in places]
-            words = [None] * len(planes)
+            words, entries = [None] * len(planes), [emit_load(builder, row, j, own) for row in rows]
             for k, row in enumerate(rows):
                 for ahead in range(0, PANEL_COLUMNS, line):
                     emit_prefetch(
                         builder, builder.gep(row, [builder.add(j, I64(PREFETCH_BYTES // line * 8 + ahead))])
                     )
-                shifted, terms = _encoded(builder, emit_load(builder, row, j, own), c, f, len(planes) > 1)
+                shifted, terms = _encoded(builder, entries[k], c, f, len(planes) > 1)
                 sums = [_add_square(builder, total, term) for total, term in zip(sums, terms)]
                 for p, one in enumerate(shifted):
                     bits = builder.shl(builder.bitcast(one, I32_VECTOR), constant(I32_VECTOR, 8 * k))
                     words[p] = bits if words[p] is None else builder.add(words[p], bits)
             for to, total in zip(places, sums):
                 emit_store(builder, total, work, to)
+            with builder.if_then(builder.icmp_signed(">", n_totals, I64(0))):
+                total = emit_load(builder, totals, col, F64_VECTOR)
+                for k, row in enumerate(entries):
+                    wide = row if own == F64_VECTOR else builder.fpext(row, F64_VECTOR)
+                    there = builder.icmp_signed("<", I64(k), left)
+                    total = builder.select(there, builder.fadd(total, wide), total)
+                emit_store(builder, total, totals, col)
             panel = builder.mul(builder.udiv(j, I64(PANEL_COLUMNS)), step)
             for plane, word in zip(planes, words):
                 # 1.5 * 2**23 is 0x4B400000: of its copies only these bits are left in the sum.

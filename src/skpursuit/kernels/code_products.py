@@ -90,11 +90,10 @@ def multiply(lo, hi, form, panels, codes, scale, vectors, out):
     panels : the panels, one for each `PANEL_COLUMNS` columns of `out`
     codes : (panels, quads of rows, PANEL_COLUMNS, QUAD_ROWS) uint8
     scale : (blocks, columns) float32
-    vectors : `VectorBytes` of m vectors, m a multiple of `form`
+    vectors : `VectorBytes` of m vectors, m a multiple of `form`, four digits in an int32
     out : (m, columns) float32, written
     """
-    words = vectors.digits.view(np.int32)
-    quads, width = codes.shape[1], scale.shape[1]
+    words, quads, width = vectors.digits, codes.shape[1], scale.shape[1]
     m, group = words.shape[0], np.int64(form)
     sums = np.empty(PANEL_COLUMNS * m, np.float32)
     for at in range(lo, hi, PANEL_COLUMNS):

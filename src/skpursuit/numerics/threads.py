@@ -44,12 +44,9 @@ def wait_interruptibly(future: Future[T]) -> T:
 
 
 def thread_count() -> int:
-    """Return the number of threads that BLAS may use, as ``threadpoolctl.threadpool_limits`` sets it.
+    """The number of threads that BLAS may use, as ``threadpoolctl.threadpool_limits`` sets it, at least 1.
 
-    Returns
-    -------
-    int
-        At least 1; 1 inside `no_nested_threads`, as in a task of `parallel_for`, so that nothing nests.
+    It is 1 inside `no_nested_threads`, as in a task of `parallel_for`, so that nothing nests.
     """
     if getattr(_thread_state, "task", False):
         return 1
@@ -85,19 +82,9 @@ def parallel_for(
 ) -> None:
     """Call ``kernel(lo, hi, *args)`` on ranges that cover 0 to total, on several threads if that pays.
 
-    Parameters
-    ----------
-    kernel : callable
-        Releases the GIL; computes results lo to hi, each independent of the others.
-    total : int
-        Number of results.
-    align : int
-        Ranges start at multiples of this.
-    work : int
-        Multiply-adds of the whole call. Below `MIN_PARALLEL_WORK` the kernel is called once; on several
-        threads, and beyond `MAX_KERNEL_WORK`, it is called several times.
-    args : tuple
-        Passed on.
+    The kernel releases the GIL and computes results lo to hi, each independent of the others. Ranges start at
+    multiples of `align`. `work` is the multiply-adds of the whole call: below `MIN_PARALLEL_WORK` there is
+    one range; on several threads, and beyond `MAX_KERNEL_WORK`, there are several.
     """
     start_parallel_for(kernel, total, align, work, args)()
 
@@ -134,15 +121,8 @@ def run_tasks(task: Callable[..., object], tasks: Tasks, work: int, n_threads: i
     gain anything; BLAS uses one thread in it. Unlike the threads of BLAS, which wait for each other and spin
     while they wait, a thread that is late here leaves its pieces to the others.
 
-    Parameters
-    ----------
-    task : callable
-    tasks : list of tuple
-        The arguments of each call.
-    work : int
-        Multiply-adds of all calls. Below `MIN_PARALLEL_WORK` they are made by the caller's own thread.
-    n_threads : int, optional
-        The most threads to use. Default: as many as BLAS would.
+    `work` is the multiply-adds of all calls: below `MIN_PARALLEL_WORK` the caller's own thread makes them. At
+    most `n_threads` are used, by default as many as BLAS would; -1 is one per processor, as in joblib.
     """
     others = min(extra_threads(work, n_threads), len(tasks) - 1)
     with single_threaded_blas():
@@ -178,7 +158,12 @@ def extra_threads(work: int, n_threads: int | None = None) -> int:
     """Other threads that so many multiply-adds are shared with."""
     if work < MIN_PARALLEL_WORK:
         return 0
-    return min(n_threads or thread_count(), work // (MIN_PARALLEL_WORK // 2)) - 1
+    asked = n_threads or thread_count()
+    if asked < 0:
+        from joblib import cpu_count
+
+        asked = max(1, cpu_count() + 1 + asked)
+    return min(asked, work // (MIN_PARALLEL_WORK // 2)) - 1
 
 
 def _drain(task: Callable[..., object], todo: deque[tuple[object, ...]]) -> None:

@@ -166,13 +166,14 @@ class CodedTile:
     ) -> Callable[[], NDArray[np.float32]]:
         """Begin with products of cuts, of one byte or both, all panels or some; what ends it returns them."""
         panels = np.arange(len(self.codes)) if panels is None else panels
-        m = len(cuts.vectors.digits)
+        m, vectors = len(cuts.vectors.digits), cuts.vectors
+        vectors = vectors._replace(digits=vectors.digits.view(np.int32))
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL_COLUMNS
         if fine:  # which may have to be read from disk
             planes.append((self.second_byte, self.scale * np.float32(1.0 / SECOND_BYTE_SCALE)))
         made, ends = [np.empty((m, width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (kernel.ISA_TAGS[self.made_by], panels, codes, scale, cuts.vectors, out)
+            args = (kernel.ISA_TAGS[self.made_by], panels, codes, scale, vectors, out)
             work = m * codes.shape[1] * width // 4
             ends.append(start_parallel_for(kernel.multiply, width, SLAB, work, args))
 

@@ -51,12 +51,10 @@ class CodeEncoder:
         shape = panels, -(-n // 16) * 4, PANEL_COLUMNS, QUAD_ROWS
         self.codes = np.empty(shape, np.uint8)
         self.fine = np.empty(shape, np.uint8) if fine else np.empty(0, bool)
-        self.scale, self.inverse_scale = (np.empty((blocks, wide), np.float32) for _ in range(2))
-        self.centre, self.peak = (np.empty((blocks, wide), np.float64) for _ in range(2))
-        self.sums = np.empty((2 + fine, blocks, wide), np.float32)  # see `EncoderArrays`
+        self.scale, self.inverse_scale = (np.zeros((blocks, wide), np.float32) for _ in range(2))
+        self.centre, self.peak = (np.zeros((blocks, wide)) for _ in range(2))
+        self.sums = np.zeros((2 + fine, blocks, wide), np.float32)  # see `EncoderArrays`
         self.totals = np.zeros((blocks, wide) if with_totals else (0, 0))
-        for frame in (self.scale, self.inverse_scale, self.centre, self.peak, self.sums):
-            frame.fill(0.0)
         frames = self.scale, self.centre, self.inverse_scale, self.peak, self.sums
         self.arrays = kernel.EncoderArrays(*frames, self.codes, self.fine, self.totals)
         self.exponent = np.zeros(d, np.intc)
