@@ -66,7 +66,7 @@ class BatchCoder:
         (d, n), given = atoms.shape, atoms
         with np.errstate(over="ignore", under="ignore"):
             single = dtype in (np.float32, np.float16)
-            atoms = given.astype(np.float32 if single else np.float64, copy=False)
+            atoms = np.asarray(given, np.float32 if single else np.float64)
         if atoms.itemsize < given.itemsize and not (
             np.isfinite(atoms).all() and np.array_equal(atoms.any(axis=1), given.any(axis=1))
         ):
@@ -79,14 +79,17 @@ class BatchCoder:
         norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64))
         check_range(norms, lambda j: f"atom {j}")
         bound = 1000 if atoms.dtype == np.float64 else 120
-        exponent = int(np.clip(np.frexp(norms.max())[1], -bound, bound))
+        exponent = int(np.clip(np.frexp(norms.max() * (1 - 1e-6))[1], -bound, bound))  # of unit norms 0
         norms = np.append(norms, np.zeros(self.width - d)) * 2.0**-exponent
         norms[norms < NEGLIGIBLE_ATOM] = 0.0  # beside the largest atom, like an atom of zeros
-        coarse = batch_types.aligned(self.width, n)
-        scaled = coarse[:d] if atoms.dtype == np.float32 else np.empty((d, n))
-        np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=scaled)
-        scaled[norms[:d] == 0] = 0.0
-        coarse[:d], coarse[d:] = scaled, 0
+        if single and exponent == 0 and (norms > 0).all() and atoms.flags.carray:
+            coarse = scaled = atoms  # as they are: new memory takes longer than all else here
+        else:
+            coarse = batch_types.aligned(self.width, n)
+            scaled = coarse[:d] if single else np.empty((d, n))
+            np.multiply(atoms, atoms.dtype.type(2.0**-exponent), out=scaled)
+            scaled[norms[:d] == 0] = 0.0
+            coarse[:d], coarse[d:] = scaled, 0
         eps, fine = float(np.finfo(atoms.dtype).eps), float(np.finfo(np.float64).eps) * 2 * n**0.5
         self.limits = batch_types.Limits(
             fine=fine,

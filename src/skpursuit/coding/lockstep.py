@@ -107,11 +107,9 @@ class LockStep:
             margin = self.lengths[row] + np.abs(self._fitted(row)) @ self.norms[own]
             exact = self.atoms[atoms].astype(np.float64) @ residual[i]
             exact = exact if self.mode == POSITIVE else np.abs(exact)
-            rest = (
-                np.sqrt(self.den[row, atoms].clip(TINY_POSITIVE))
-                if self.mode == GAIN
-                else np.ones(len(atoms))
-            )
+            rest = np.ones(len(atoms))
+            if self.mode == GAIN:
+                rest = np.sqrt(self.den[row, atoms].clip(TINY_POSITIVE))
             exact = np.where(exact > limits.floor * margin * self.norms[atoms], exact / rest, -1.0)
             reach = (exact + limits.fine * margin * limits.scale**0.5 / rest).tolist()
             score, left, picks[i] = exact.tolist(), np.flatnonzero(exact > 0).tolist(), -1
