@@ -253,6 +253,27 @@ def test_many_classes_sparse_X_and_weights(multi_class):
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
 
 
+def test_several_classes_are_multinomial_where_the_families_compete():
+    X, y = load_iris(return_X_y=True)
+    model = PursuitClassifierCV().fit(X, y)
+    assert (model.multi_class_, model.support_.ndim) == ("multinomial", 1)
+    for other in ({"solver": "omp"}, {"loss": "squared"}, {"scoring": "bic"}, {"multi_class": "ovr"}):
+        one = PursuitClassifierCV(max_nonzero_coefs=2, **other).fit(X, y)
+        assert (one.multi_class_, len(one.support_)) == ("ovr", 3)
+    with pytest.warns(UserWarning, match="not a plain array"):
+        assert PursuitClassifierCV().fit(as_design([[X[:, :1], X[:, 1:]]]), y).multi_class_ == "ovr"
+
+
+def test_several_classes_have_better_probabilities_than_one_against_the_rest():
+    X, y = load_iris(return_X_y=True)
+    ours, theirs = (
+        PursuitClassifierCV(multi_class=name).fit(X[::2], y[::2]).predict_log_proba(X)
+        for name in ("auto", "ovr")
+    )
+    better = (ours - theirs)[np.arange(150), y][1::2]
+    assert better.mean() > 2 * better.std() / np.sqrt(75)
+
+
 def test_splitters_targets_and_lists_of_solvers():
     X, y = problem(9, n=90, d=12, targets=2)
     assert PursuitRegressorCV().fit(X, y).coef_.shape == (2, 12)

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.metrics import log_loss, mean_squared_error
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold
 
 from skpursuit import (
     MatchingPursuit,
@@ -76,30 +76,6 @@ def test_the_chosen_model_is_a_fit_of_that_size(signal):
         np.testing.assert_allclose(model.coef_path_[k - 1], step.coef_[model.path_features_], atol=1e-10)
 
 
-def test_the_choice_is_that_of_the_drop_in(signal):
-    X, y = signal
-    ours = PursuitRegressorCV(**PLAIN, scale="none", max_nonzero_coefs=8).fit(X, y)
-    assert ours.n_nonzero_coefs_ == OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y).n_nonzero_coefs_
-
-
-@pytest.mark.parametrize("multi_class", ["ovr", "multinomial"])
-def test_log_loss_of_a_classifier_on_its_folds(classes, multi_class):
-    X, y = classes
-    model = PursuitClassifierCV(
-        **PLAIN, multi_class=multi_class, scoring="neg_log_loss", max_nonzero_coefs=4
-    ).fit(X, y)
-    for i, (train, test) in enumerate(StratifiedKFold(5).split(X, y)):
-        single = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=4).fit(X[train], y[train])
-        expected = -log_loss(y[test], single.predict_proba(X[test]))
-        assert model.scores_[i, 3] == pytest.approx(expected, rel=1e-3)  # it is not finished
-    chosen = PursuitClassifier(multi_class=multi_class, n_nonzero_coefs=model.n_nonzero_coefs_).fit(X, y)
-    np.testing.assert_allclose(model.coef_, chosen.coef_, atol=1e-6)
-    assert model.coef_path_.shape == (4, 3, len(model.path_features_))
-    if multi_class == "multinomial":
-        loss = PursuitClassifierCV(**PLAIN, multi_class=multi_class, max_nonzero_coefs=4).fit(X, y)
-        np.testing.assert_allclose(loss.scores_, model.scores_, rtol=1e-5)
-
-
 @pytest.mark.parametrize("criterion", ["aic", "bic", "ebic"])
 def test_information_criteria_against_their_definition(signal, criterion):
     X, y = signal
@@ -133,16 +109,6 @@ def test_weights_are_repeated_samples(signal):
         weighted = PursuitRegressorCV(**PLAIN, **one).fit(X, y, sample_weight=weights)
         plain = PursuitRegressorCV(**PLAIN, **other).fit(X[rows], y[rows])
         np.testing.assert_allclose(weighted.scores_, plain.scores_, rtol=1e-8)
-
-
-def test_several_targets_share_the_choice():
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((100, 15))
-    Y = X[:, [2, 9]] @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((100, 3))
-    model = PursuitRegressorCV(scoring="ebic").fit(X, Y)
-    assert sorted(model.support_.tolist()) == [2, 9]
-    assert model.coef_.shape == (3, 15)
-    assert model.coef_path_.shape[1] == 3
 
 
 def test_the_display_draws_the_path_the_scores_and_the_choice(signal):

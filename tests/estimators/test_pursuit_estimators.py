@@ -121,32 +121,17 @@ def test_targets_share_a_support_or_have_one_each():
         assert model.score(X, Y) > 0.9
 
 
-def test_binary_logistic_is_the_optimum_on_its_features(classes):
-    X, y = classes
-    y = np.where(y == 0, "no", "yes")
-    model = PursuitClassifier(n_nonzero_coefs=4, ridge=0.0).fit(X, y)
-    reference = LogisticRegression(C=np.inf, tol=1e-10).fit(X[:, model.support_], y)
-    np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_, atol=1e-5)
-    np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
-    np.testing.assert_allclose(
-        model.predict_proba(X), reference.predict_proba(X[:, model.support_]), atol=1e-5
-    )
-    assert model.coef_.shape == (1, 30)
-    assert set(model.predict(X)) == {"no", "yes"}
-
-
-def test_multinomial_is_the_optimum_on_its_shared_features(classes):
-    X, y = classes
-    ridge = 1e-2
-    given = {"n_nonzero_coefs": 4, "multi_class": "multinomial", "ridge": ridge}
-    model = PursuitClassifier(scale="none", **given).fit(X, y)
-    assert len(model.support_) == 4
-    inverse = 1 / (ridge * len(y))
-    reference = LogisticRegression(C=inverse, tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
+@pytest.mark.parametrize("names", [["no", "yes", "yes"], ["low", "mid", "top"]])
+def test_logistic_models_are_the_optimum_on_their_features(classes, names):
+    X, y = classes[0], np.array(names)[classes[1]]
+    given = {"multi_class": "multinomial", "ridge": 1e-2, "scale": "none"}
+    model = PursuitClassifier(n_nonzero_coefs=4, **given).fit(X, y)
+    reference = LogisticRegression(C=100 / len(y), tol=1e-10, max_iter=5000).fit(X[:, model.support_], y)
     np.testing.assert_allclose(model.coef_[:, model.support_], reference.coef_, atol=1e-5)
     np.testing.assert_allclose(model.intercept_, reference.intercept_, atol=1e-5)
     probabilities = reference.predict_proba(X[:, model.support_])
     np.testing.assert_allclose(model.predict_proba(X), probabilities, atol=1e-6)
+    assert (len(model.support_), set(model.predict(X))) == (4, set(names))
 
 
 def test_one_vs_rest_is_one_binary_problem_a_class(classes):
@@ -295,10 +280,8 @@ def test_a_constant_column_has_no_part_in_a_model_with_an_intercept(kind):
         X, y, weights = constant_column(kind, seed)
         for i, model in enumerate(models):
             for given in (None, weights)[(seed + i) % 2 :][:1]:
-                with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore", RuntimeWarning
-                    )  # the drop-in says that a column is missing
+                # the drop-in says that a column is missing
+                with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
                     assert model.fit(X, y, sample_weight=given).coef_[0] == 0.0, (model, seed, given is None)
 
 

@@ -43,13 +43,8 @@ def test_with_squared_loss_it_is_that_of_scikit_learn(solver):
         X, y = data(seed, "squared")
         weights = np.random.default_rng(seed).uniform(0, 3, len(y)) * (np.arange(len(y)) % 5 > 0)
         for normalize in (False, True):
-            model = PursuitRegressor(
-                solver=solver,
-                n_nonzero_coefs=5,
-                ridge=0.3,
-                scale="column" if normalize else "none",
-                max_iter=10,
-            ).fit(X, y, weights)
+            how = {"ridge": 0.3, "scale": "column" if normalize else "none", "max_iter": 10}
+            model = PursuitRegressor(solver=solver, n_nonzero_coefs=5, **how).fit(X, y, weights)
             centre = np.average(X, axis=0, weights=weights)
             spread = np.sqrt(np.average((X - centre) ** 2, axis=0, weights=weights)) if normalize else 1.0
             reference = Ridge(0.3 * weights.sum()).fit((X - centre) / spread, y, weights)
@@ -92,15 +87,9 @@ def test_the_default_is_a_little_for_probabilities_and_none_for_others():
 @pytest.mark.parametrize(
     ("model", "remedy"),
     [
-        (
-            PursuitRegressor(ridge=0.1, solver="mp", loss="huber"),
-            "with solver 'mp'; leave it out or use one of omp, cosamp, grasp, sp",
-        ),
+        (PursuitRegressor(ridge=0.1, solver="mp", loss="huber"), "with solver 'mp'; leave it out or use one"),
         (PursuitRegressor(ridge=0.1, solver="fw", loss="poisson"), "with solver 'fw'"),
-        (
-            PursuitClassifier(ridge=0.1, solver=OMP(2)),
-            r"with a solver object; give it to the solver, as in OMP\(ridge",
-        ),
+        (PursuitClassifier(ridge=0.1, solver=OMP(2)), r"with a solver object; .*, as in OMP\(ridge"),
         (PursuitClassifier(ridge=0.1, solver=FrankWolfe(L1Ball(1.0))), "with a solver object"),
     ],
 )

@@ -22,6 +22,7 @@ from skpursuit.estimators.base import (
     lazy_on_dask,
 )
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit
+from skpursuit.estimators.parameter_rules import criterion_of, is_auto
 from skpursuit.estimators.pursuit_cv import PathCVMixin
 from skpursuit.estimators.sklearn_types import BaseEstimator, ClassifierMixin
 from skpursuit.numerics.arrays import Floats
@@ -45,7 +46,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     """Reading labels, and predictions of a classifier."""
 
     loss: str | Loss = "logistic"
-    multi_class: str = "ovr"
+    multi_class: str = "auto"
     class_weight: object = None
 
     def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
@@ -60,7 +61,19 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         if len(self.classes_) < 2:
             weighted = "" if samples.weights is None else " with a weight above zero"
             raise ValueError(f"y has one class only{weighted}; a classifier needs at least two")
+        self.multi_class_ = self._class_strategy(samples.X is not None)
         return samples._replace(y=codes)
+
+    def _class_strategy(self, in_memory: bool) -> str:
+        """`multi_class`, where "auto" is multinomial if the families of `model_search/` compete."""
+        if len(self.classes_) == 2:
+            return "ovr"
+        if not is_auto(self.multi_class):
+            return self.multi_class
+        given = vars(self)
+        competes = is_auto(given["solver"]) and is_auto(given["selector"]) and not criterion_of(given)
+        joint = competes and in_memory and as_loss(self.loss).for_classes() is not None
+        return "multinomial" if joint else "ovr"
 
     def _decode_targets(self, y: np.ndarray) -> np.ndarray:
         return self.classes_[y]
@@ -68,24 +81,24 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         """Targets are labels -1 and +1 of one class or of all, or class numbers."""
         n_classes = len(self.classes_)
-        config = FitConfig.from_estimator(self, loss=self._loss(n_classes), **changes)
+        config = FitConfig.from_estimator(self, loss=self._loss(), **changes)
         if n_classes == 2:
             return Subproblems(config, [2.0 * y - 1.0], joint=True)
-        if self.multi_class == "multinomial":
-            if not solver_class(config.solver).supports_forced:
+        if self.multi_class_ == "multinomial":
+            if not (is_auto(config.solver) or solver_class(config.solver).supports_forced):
                 able = " or ".join(solver_names(lambda kind: kind.supports_forced))
                 raise ValueError(
                     f"multi_class='multinomial' needs solver={able!r}; use 'ovr' with other solvers"
                 )
             return Subproblems(config, [y], joint=True)
         signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
-        shared = self.multi_class == "ovr_shared"
+        shared = self.multi_class_ == "ovr_shared"
         return Subproblems(config, [signs] if shared else list(signs.T), shared)
 
-    def _loss(self, n_classes: int) -> Loss:
+    def _loss(self) -> Loss:
         """The loss of the problems: that of two labels, or the one of all classes that extends it."""
         loss = as_loss(self.loss)
-        if n_classes == 2 or self.multi_class != "multinomial":
+        if self.multi_class_ != "multinomial":
             return loss
         together = loss.for_classes()
         if together is None:
@@ -113,7 +126,7 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
     def predict_proba(self, X: object) -> Floats:
         """Class probabilities, shape (n_samples, n_classes); those of one-vs-rest are made to sum to one."""
         z = self._decision(X)
-        loss = self._loss(len(self.classes_))
+        loss = self._loss()
         if loss.couples_targets:
             return loss.probabilities(z)
         p = loss.probability(z)
@@ -143,10 +156,10 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
     tol : float, optional
         Smallest relative decrease of the objective; for squared loss the largest squared norm of the
         residual; duality gap for "fw".
-    multi_class : {"ovr", "ovr_shared", "multinomial"}
+    multi_class : {"auto", "ovr", "ovr_shared", "multinomial"}
         With three classes or more: one problem for each class against the rest, each with its own features or
         with features that all share; or one multinomial logistic problem, whose classes share their features
-        ("omp" or an `OMP` object).
+        ("omp" or an `OMP` object). "auto" is "ovr": each class has its own features.
     class_weight : dict, "balanced" or None
         Weights by class label; "balanced": inversely proportional to class frequencies; None: all 1.
     random_state, verbose, time_limit
@@ -155,6 +168,8 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    multi_class_ : {"ovr", "ovr_shared", "multinomial"}
+        What "auto" was; "ovr" for two classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     support_ : ndarray of int, or list of them
@@ -191,14 +206,19 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     cv : int, splitter or iterable, optional
         Default: 5 folds; with ``solver="auto"`` 10 up to 150 samples, 20 below 100. Folds are stratified.
         With ``solver="auto"`` a number of folds is drawn at random, twice for 150 to 500 samples.
-    multi_class, class_weight
-        As in `PursuitClassifier`; one number of coefficients serves all classes.
+    multi_class : {"auto", "ovr", "ovr_shared", "multinomial"}
+        As in `PursuitClassifier`, but "auto" is "multinomial" with ``solver="auto"`` and logistic loss: its
+        probabilities are better, and it takes less time. It is "ovr" with other solvers and losses, with a
+        selector or an information criterion, and where X is not a plain array in memory. One number of
+        coefficients serves all classes.
+    class_weight
+        As in `PursuitClassifier`.
     null_test, n_jobs, random_state, verbose, time_limit
         As in `PursuitRegressorCV`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, support_
+    classes_, multi_class_, coef_, intercept_, support_
         As in `PursuitClassifier`, of the chosen model.
     n_nonzero_coefs_, choice_, cv_losses_, scores_, path_sizes_, path_features_, coef_path_, path_scales_
         As in `PursuitRegressorCV`.

@@ -109,7 +109,7 @@ RULES: dict[str, Rule | None] = {
     "threshold": ("above 0.5 and at most 1", lambda v: _are_sizes([v]) and 0.5 < v <= 1),
     "selection": one_of("best", "one_se"),
     "precompute": either(FLAG, "'auto'", is_auto),
-    "multi_class": one_of("ovr", "ovr_shared", "multinomial"),
+    "multi_class": one_of("auto", "ovr", "ovr_shared", "multinomial"),
     "class_weight": either(
         one_of("balanced"),
         "a dict of numbers of at least 0 or None",

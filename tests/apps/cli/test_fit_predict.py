@@ -253,12 +253,12 @@ def test_one_new_category_is_noted_and_predicted_but_nothing_is_where_all_are_ne
     assert "column 'town' holds none of the categories of the model" in done.output
 
 
-def drawn_table(path, signal, classes=False):
+def drawn_table(path, signal, classes=0):
     """A table of 200 rows and 12 columns, of which two tell the target."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 12)).round(3)
     y = signal * (X[:, 2] - X[:, 7]) + rng.normal(size=200)
-    cells = np.where(y > 0, "up", "down") if classes else y.round(4)
+    cells = np.array(["up", "down", "flat"])[np.digitize(y, [0, 2][: classes - 1])] if classes else y.round(4)
     names = [f"x{j}" for j in range(12)]
     path.write_text(
         "\n".join(",".join(map(str, row)) for row in [[*names, "y"], *map(list, zip(*X.T, cells))])
@@ -266,7 +266,7 @@ def drawn_table(path, signal, classes=False):
     return path
 
 
-@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("classes", [0, 2])
 def test_where_nothing_is_found_the_model_is_a_constant_and_says_so(tmp_path, classes):
     path = drawn_table(tmp_path / "t.csv", 0.0, classes)
     files = ["--out", tmp_path / "m.json", "--report", tmp_path / "m.html"]
@@ -278,11 +278,12 @@ def test_where_nothing_is_found_the_model_is_a_constant_and_says_so(tmp_path, cl
     assert len({row["prediction"] for row in rows}) == 1
 
 
-@pytest.mark.parametrize("classes", [False, True])
+@pytest.mark.parametrize("classes", [0, 2, 3])
 def test_the_choice_is_what_the_library_chooses(tmp_path, classes):
     path = drawn_table(tmp_path / "t.csv", 2.0, classes)
     done = invoke("fit", path, "--target", "y")
-    found = json.loads(invoke("fit", path, "--target", "y", "--json").stdout)
+    files = [tmp_path / "m.json", path]
+    found = json.loads(invoke("fit", path, "--target", "y", "--json", "--out", files[0]).stdout)
     X, y = np.split(np.array([line.split(",") for line in path.read_text().splitlines()[1:]]), [12], axis=1)
     X = np.asfortranarray(X.astype(float))  # as tables are
     kind = skpursuit.PursuitClassifierCV if classes else skpursuit.PursuitRegressorCV
@@ -295,6 +296,10 @@ def test_the_choice_is_what_the_library_chooses(tmp_path, classes):
         sorted(np.ravel([*found["features"].values()])), sorted(model.coef_[model.coef_ != 0])
     )
     assert f"(k = {found['k']}, the fewest that are within one standard error of the best" in done.output
+    if classes:
+        rows = json.loads(invoke("predict", *files, "--json").stdout)
+        chances = [[row[f"p({label})"] for label in model.classes_] for row in rows]
+        np.testing.assert_allclose(chances, model.predict_proba(X), atol=2e-6)
     sizes = {one["k"]: one["score"] for one in found["path"]}
     assert sizes[found["k"]] > (0.7 if classes else 0.8)
 

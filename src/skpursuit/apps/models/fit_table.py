@@ -236,6 +236,8 @@ def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: n
     info = {name: getattr(options, name) for name in ("loss", "solver", "selector", "selection")}
     info |= {"k": options.k or final.n_nonzero_coefs_, "score": score}
     info |= {name: choice[name] for name in ("family", "ridge")}
+    if getattr(final, "multi_class_", "") == "multinomial":
+        info["loss"] = "multinomial"
     if options.task == "regression":
         left = np.quantile(actual - predicted, QUANTILES)
         info["residuals"] = {str(place): value for place, value in zip(QUANTILES, left.tolist())}
@@ -354,7 +356,6 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
     solver = "omp" if options.solver == "auto" and plain else options.solver
     common = {"solver": solver, "random_state": options.seed}
     common |= {name: getattr(options, name) for name in ("selector", "loss")}
-    common |= {} if regression else {"multi_class": "ovr"}  # which is what the file of a model means
     scale = "auto" if search else "column"
     kind: Any = skpursuit.PursuitRegressor if regression else skpursuit.PursuitClassifier
     if not search:

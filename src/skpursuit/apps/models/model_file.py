@@ -111,8 +111,11 @@ class LinearModel:
         return np.asarray(self.classes)[winner]
 
     def probabilities(self, table: EncodedTable) -> np.ndarray:
-        """Return the chance of each class, of shape (rows, classes); of several, one against the rest."""
-        chances = expit(self.decision_function(table))
+        """Return the chance of each class, of shape (rows, classes), from its scores or those of all."""
+        scores, loss = self.decision_function(table), as_loss(self._notes.loss)
+        if loss.couples_targets:
+            return loss.probabilities(scores)
+        chances = expit(scores)
         if chances.shape[1] == 1:
             return np.hstack([1 - chances, chances])
         total = chances.sum(axis=1, keepdims=True)
