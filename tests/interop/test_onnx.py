@@ -16,7 +16,6 @@ FOUR = sp.PursuitFeatureSelector(n_features_to_select=4)
 MODELS = [
     (sp.PursuitRegressor(**FEW, loss="poisson"), np.exp(Y[:, 0])),
     (sp.PursuitRegressorCV(cv=3), Y),
-    (sp.OrthogonalMatchingPursuit(**FEW), Y),
     (sp.OrthogonalMatchingPursuitCV(cv=3), Y[:, 0]),
     (make_pipeline(StandardScaler(), FOUR, sp.PursuitRegressor(**FEW)), Y[:, 0]),
     (sp.PursuitClassifier(**FEW), Y[:, 0] > 0),
