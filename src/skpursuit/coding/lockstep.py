@@ -39,6 +39,7 @@ class LockStep:
         self.support, self.sizes = np.zeros((m, k), np.int64), np.zeros(m, np.int64)
         self.weights = np.zeros((m, k))  # with POSITIVE those of the last step, and in the end those of all
         self.closed = np.zeros((m, len(self.atoms)), bool)  # atoms that were taken, or depend on those
+        self.scores = np.empty((m, len(self.atoms)), np.float32)  # new memory for each step takes longer
         if self.mode == GAIN:
             self.den = np.tile(self.norms[: len(self.atoms)] ** 2, (m, 1))
 
@@ -86,7 +87,8 @@ class LockStep:
             scores = np.abs(residual @ self.atoms.T) / np.sqrt(np.where(usable & (squares > 0), den, np.inf))
             sigma = limits.fine * np.ones((len(live), 1)) + 1e-9 * scores.max(axis=1, keepdims=True)
         else:
-            scores = residual.astype(np.float32) @ self.coarse[:d].T
+            scores = self.scores[: len(live)]
+            np.matmul(residual.astype(np.float32), self.coarse[:d].T, out=scores)
             np.abs(scores, out=scores, where=self.mode != POSITIVE)
             sigma = (2 * SINGLE * (residual.shape[1] * limits.scale) ** 0.5 * norms)[:, None]
         scores.reshape(-1)[np.flatnonzero(self.closed[live])] = -np.inf
