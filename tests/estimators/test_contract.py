@@ -74,7 +74,7 @@ def test_estimator_checks(estimator, check):
         pytest.fail(f"skipped: {reason}")
 
 
-@pytest.mark.parametrize("check", [check for _, check in estimator_checks_generator(coder(3))], ids=repr)
+@pytest.mark.parametrize("check", [check for _, check in estimator_checks_generator(coder(3))])
 def test_coder_checks(check):
     name = getattr(check, "func", check).__name__
     try:
