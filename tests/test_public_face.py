@@ -105,7 +105,7 @@ def fitted():
         "PursuitRegressor, 2 targets": skpursuit.PursuitRegressor(shared_support=False, **k).fit(X, Y),
         "PursuitRegressor, 2 targets that share": skpursuit.PursuitRegressor(**k).fit(X, Y),
         "PursuitRegressorCV": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4).fit(X, y),
-        "PursuitRegressorCV, bic": skpursuit.PursuitRegressorCV(max_nonzero_coefs=4, scoring="bic").fit(X, y),
+        "PursuitRegressorCV, bic": skpursuit.PursuitRegressorCV(solver="omp", scoring="bic").fit(X, y),
         "PursuitClassifier, 2 classes": skpursuit.PursuitClassifier(**k).fit(*two),
         "PursuitClassifier, 3 classes": skpursuit.PursuitClassifier(**k).fit(*iris),
         "PursuitClassifier, multinomial": skpursuit.PursuitClassifier(multi_class="multinomial", **k).fit(

@@ -54,13 +54,13 @@ ESTIMATORS = (
     sk.PursuitRegressorCV(
         max_nonzero_coefs=3, cv=KFold(3, shuffle=True, random_state=0), loss="poisson", ridges=0.1
     ),
-    sk.PursuitRegressorCV(scoring="bic", loss="huber"),
+    sk.PursuitRegressorCV(solver="omp", scoring="bic", loss="huber"),
     sk.PursuitClassifier(n_nonzero_coefs=3, class_weight="balanced"),
     sk.PursuitClassifier(n_nonzero_coefs=3, multi_class="multinomial", scale="none"),
     sk.PursuitClassifier(n_nonzero_coefs=3, solver="cosamp", loss="squared", max_iter=4),
     sk.PursuitClassifierCV(max_nonzero_coefs=3, cv=3, class_weight="balanced"),
     sk.PursuitClassifierCV(max_nonzero_coefs=3, cv=3, multi_class="multinomial", scoring="neg_log_loss"),
-    sk.PursuitClassifierCV(scoring="ebic", max_nonzero_coefs=3),
+    sk.PursuitClassifierCV(solver="omp", scoring="ebic", max_nonzero_coefs=3),
 )
 
 

@@ -3,12 +3,15 @@
 A check takes the name of a parameter and its value. It raises TypeError for a value of the wrong kind and
 ValueError for one that is out of range; the message names the parameter, says what it must be and shows what
 was given. Solvers, selectors, stop rules, sets and losses check what they are made with; estimators check in
-`fit`, as scikit-learn's do (`estimators/parameter_rules.py` says which parameter is of which kind).
+`fit`, as scikit-learn's do (`estimators/parameter_rules.py` says which parameter is of which kind). What is
+doubtful is warned about at the user's line (`warn_user`).
 """
 
 from __future__ import annotations
 
+import inspect
 import os
+import warnings
 from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 
@@ -16,6 +19,7 @@ import numpy as np
 
 RandomSource = int | np.random.Generator | np.random.RandomState | None  # gives a seed
 MAX_INT64 = 2**63 - 1
+PASSED = ("skpursuit", "sklearn", "joblib", "contextlib")  # packages that a warning is not about
 MAX_REPR_LENGTH = 80  # characters of a value in a message
 
 
@@ -128,6 +132,14 @@ def short_repr(value: object) -> str:
     """The value in one short line of a message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= MAX_REPR_LENGTH else f"{text[: MAX_REPR_LENGTH - 4]} ..."
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the innermost line outside this library and what it is called through."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def _as_float(value: Real) -> float:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from multiprocessing import parent_process
+
+from skpursuit.parameters import warn_user
 
 QUIET_SECONDS = 2.0  # before anything is written; each pause is twice as long as the last
 
@@ -120,4 +121,4 @@ def monitoring(
         from sklearn.exceptions import ConvergenceWarning
 
         words = f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result"
-        warnings.warn(words, ConvergenceWarning, stacklevel=4)
+        warn_user(words, ConvergenceWarning)

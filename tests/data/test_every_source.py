@@ -1,8 +1,4 @@
-"""Every source gives the model of the array in memory by every exact selector, and the same bits when cut.
-
-A problem is drawn from its seed: X of some shape, order and dtype, a loss, a solver. The short form runs in
-CI, the study of 200 problems is marked slow.
-"""
+"""Every source gives the model of the array in memory by every exact selector, and the same bits when cut."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,4 @@
-"""The counts of `add_rows`, whose kernels read memory directly, against the entries they really read.
-
-What is not counted may be NaN, and a change of any counted entry shows in the result; where listed columns
-touch so many cache lines that whole rows are read, these are counted.
-"""
+"""The counts of `add_rows`, whose kernels read memory directly, against the entries they really read."""
 
 import numpy as np
 import pytest

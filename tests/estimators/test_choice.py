@@ -11,8 +11,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skpursuit import PursuitClassifierCV, PursuitRegressorCV, as_design, datasets
 from skpursuit.estimators.cross_validation import Folds
@@ -91,21 +94,12 @@ def test_columns_in_blocks_give_the_same_models(monkeypatch):
     np.testing.assert_allclose(blocks.coef_, whole.coef_, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [2, 24, 27])
-def test_models_that_are_equal_but_for_rounding_are_told_apart_by_their_order(seed):
-    X, y, _ = datasets.make_sparse_signal(80, 30, 3, snr=15.0, random_state=seed)
-    found = [PursuitRegressorCV(selection="one_se").fit(Z, y).choice_ for Z in (X, np.asfortranarray(X))]
-    assert found[0]["family"] == found[1]["family"]
-
-
 def test_a_very_wide_X_is_searched_with_few_tables_of_its_width():
     """Fresh memory cost most of the time: there were 78 such tables."""
     X, y, _ = datasets.make_sparse_signal(10, 60_000, 2, random_state=0)
     PursuitRegressorCV().fit(X[:, :100], y)
     tracemalloc.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        PursuitRegressorCV().fit(X, y)
+    PursuitRegressorCV().fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 25 * 10 * 8 * X.shape[1]  # of 10 folds
@@ -207,20 +201,44 @@ def test_the_true_features_are_found_and_noise_has_none():
     assert guardless.n_nonzero_coefs_ > 0
 
 
-def test_one_standard_error_has_fewer_features():
-    X, y = problem(7, n=80, d=30)
-    y = y[:, 0]
-    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
-    best, few = (PursuitRegressorCV(cv=splits, selection=s).fit(X, y) for s in ("best", "one_se"))
-    assert few.n_nonzero_coefs_ <= best.n_nonzero_coefs_
-    table = best.cv_losses_
-    assert set(table["family"]) == {"boost", "greedy", "swap", "relaxed"}
+def test_what_a_standard_error_gives_for_fewer_features():
+    folds = Folds.of(list(KFold(3).split(np.arange(6.0))), 6, None)
+    arena = SimpleNamespace(folds=folds, n_features=lambda model: model)
+
+    def made(features, loss):
+        each = 2 * np.array([loss - 0.1, loss, loss + 0.1])
+        given = search.HeldOutLoss(features, each, lambda: np.full(6, loss))
+        return search.Candidate(arena, "greedy", 0.1, features, given)
+
+    few, fewer, best, other = made(6, 1.04), made(8, 1.013), made(9, 1.0), made(3, 1.05)
+    paths = [[few, fewer, best, made(12, 1.01)], [made(1, 1.07), other, made(5, 1.001)]]
+    assert best.standard_error == pytest.approx(0.1 / np.sqrt(3))
+    assert search.choose_candidate(paths, "one_se", 2.5)[0] is other
+    assert search.choose_candidate(paths, "best", 2.5)[0] is fewer  # of the path of the best
+    assert search.choose_candidate(paths, "best", 2.2)[0] is best  # it would give more than 1 % of 1.2
+    assert search.choose_candidate(paths, "best", None)[0] is best
+    paths[0][0].scores, best.scores = few.fold_scores, np.full(3, np.nan)  # a number is lower than none
+    assert search.choose_candidate([[best, few]], "best", None)[0] is few
+
+
+def test_the_table_of_losses_and_one_standard_error_over_the_folds():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((100, 12))
+    y = X @ 0.8 ** np.arange(12) + 2 * rng.standard_normal(100)
+    few = PursuitRegressorCV(solver="omp", selection="one_se", max_nonzero_coefs=12).fit(X, y)
+    mean, best = few.scores_.mean(axis=0), few.scores_.mean(axis=0).argmax()
+    within = mean[best] - few.scores_[:, best].std(ddof=1) / np.sqrt(5)
+    assert few.n_nonzero_coefs_ == np.flatnonzero(mean >= within)[0] + 1 < best + 1
+    model = PursuitRegressorCV(cv=4).fit(X, y)
+    table = model.cv_losses_
+    assert {"boost", "greedy", "swap", "relaxed"} <= set(table["family"])
     assert len({len(column) for column in table.values()}) == 1
-    chosen = (table["family"] == best.choice_["family"]) & (table["ridge"] == best.choice_["ridge"])
-    np.testing.assert_allclose(-best.scores_.mean(axis=0), table["loss"][chosen][: best.scores_.shape[1]])
+    losses = -model.scores_.mean(axis=0)
+    assert np.isclose(losses[:, None], table["loss"], rtol=1e-9).any(axis=1).all()
 
 
-def test_boosted_classifiers_take_as_many_steps_on_all_rows_as_on_the_folds():
+def test_boosted_classifiers_take_as_many_steps_on_all_rows_as_on_the_folds(monkeypatch):
+    monkeypatch.setattr(search, "BEST_SE", 0.0)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((62, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(62) > 0
@@ -257,11 +275,15 @@ def test_several_classes_are_multinomial_where_the_families_compete():
     X, y = load_iris(return_X_y=True)
     model = PursuitClassifierCV().fit(X, y)
     assert (model.multi_class_, model.support_.ndim) == ("multinomial", 1)
-    for other in ({"solver": "omp"}, {"loss": "squared"}, {"scoring": "bic"}, {"multi_class": "ovr"}):
+    for other in ({"solver": "omp"}, {"loss": "squared"}, {"multi_class": "ovr"}):
         one = PursuitClassifierCV(max_nonzero_coefs=2, **other).fit(X, y)
         assert (one.multi_class_, len(one.support_)) == ("ovr", 3)
-    with pytest.warns(UserWarning, match="not a plain array"):
-        assert PursuitClassifierCV().fit(as_design([[X[:, :1], X[:, 1:]]]), y).multi_class_ == "ovr"
+    design, parts = as_design(X), as_design([[X[:, :1], X[:, 1:]]])
+    centred = design.with_view(design.view.compose(centre=X.mean(axis=0)))
+    for given in (parts, centred, as_design(aslinearoperator(X))):
+        with pytest.warns(UserWarning, match='X is not a plain array in memory, so solver="auto" is "omp"'):
+            one = PursuitClassifierCV().fit(given, y)
+        assert (one.multi_class_, one.choice_["family"]) == ("ovr", "omp")
 
 
 def test_several_classes_have_better_probabilities_than_one_against_the_rest():
@@ -282,13 +304,44 @@ def test_splitters_targets_and_lists_of_solvers():
     assert set(several.cv_losses_["family"]) == {"omp", "cosamp"}
 
 
-def test_the_edge_of_what_was_tried_is_told_once():
+@pytest.mark.parametrize("scoring", [None, "r2", "bic"])
+def test_where_the_largest_number_is_the_best_more_are_tried_up_to_the_users(scoring):
     rng = np.random.default_rng(10)
-    X = rng.standard_normal((60, 40))
-    y = X @ np.ones(40)
-    with pytest.warns(RuntimeWarning, match="raise max_nonzero_coefs") as told:
-        PursuitRegressorCV(solver="omp").fit(X, y)
-    assert len(told) == 1
+    X = rng.standard_normal((120, 30))
+    y = X[:, :17] @ rng.choice([-1.0, 1.0], 17) + 0.1 * rng.standard_normal(120)
+    for most, found in ((None, 17), (5, 5)):
+        model = PursuitRegressorCV(solver="omp", scoring=scoring, max_nonzero_coefs=most).fit(X, y)
+        assert found <= model.n_nonzero_coefs_ <= found + 2 * (most is None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"scoring": "bic"}, "scoring='bic' compares the models of one run, so solver="),
+        ({"loss": "quantile"}, "loss='quantile' has hardly any curvature, so solver="),
+        ({"solver": "omp", "max_nonzero_coefs": 9}, "max_nonzero_coefs is 9 but X has 8 columns"),
+        ({"time_limit": 0}, "stopped by time_limit=0"),
+    ],
+)
+def test_a_warning_comes_once_and_points_at_the_line_of_the_user(given, message):
+    X, y = problem(1)
+    for one in (PursuitRegressorCV(**given), make_pipeline(StandardScaler(), PursuitRegressorCV(**given))):
+        with pytest.warns((UserWarning, ConvergenceWarning), match=message) as told:
+            one.fit(X, y[:, 0])
+        assert [one.filename for one in told] == [__file__]
+
+
+@pytest.mark.parametrize("loss", ["huber", "poisson", "squared"])
+def test_the_default_is_the_same_search_for_every_smooth_loss(loss):
+    X = np.random.default_rng(4).standard_normal((150, 12))
+    counts = 1.0 + np.random.default_rng(5).poisson(1000 * np.exp(X[:, :2] @ [0.7, -0.5]))
+    y = {"huber": np.log(counts), "squared": np.log(counts)[:, None] * [1, -2]}.get(loss, counts)
+    model = PursuitRegressorCV(loss=loss, shared_support=loss != "squared").fit(X, y)
+    assert ("boost" in model.cv_losses_["family"]) == (loss != "poisson")  # whose curvature has no bound
+    assert model.choice_["family"] in ("greedy", "boost", "mean")
+    assert model.score(X, y) > 0.9
+    with pytest.raises(ValueError, match="whose models ask no selector; write solver='omp'"):
+        clone(model).set_params(selector="exact").fit(X, y)
 
 
 def test_pursuits_of_a_tall_X_by_gram_matrices_are_those_of_the_solver(monkeypatch):
@@ -387,6 +440,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
 
     monkeypatch.setattr("skpursuit.estimators.pursuit_cv.average_families", keep)
     monkeypatch.setattr(search, "FAMILY_T", np.inf)  # always in doubt
+    monkeypatch.setattr(search, "BEST_SE", 0.0)
     model = kind(cv=4).fit(X, y)
     boosted, means = parts["paths"][0], parts["means"]
     few = search.best_candidate(one for path in parts["paths"][1:] for one in path)
@@ -394,9 +448,7 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
     place = means.index(chosen)
     assert model.choice_["family"] == "mean"
     assert model.choice_["ridge"] == few.ridge
-    assert (
-        model.scores_.shape[1] == len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
-    )
+    assert len(means) == len(boosted) == (model.cv_losses_["family"] == "mean").sum()
     for one, mean in zip(boosted, means):  # a convex loss of a mean is at most the mean of the losses
         assert mean.compared_loss <= (one.compared_loss + few.compared_loss) / 2 + 1e-12
     for fold in range(chosen.search.folds.shape[0]):
@@ -408,8 +460,10 @@ def test_where_neither_kind_is_clearly_better_their_mean_is_taken(classes, monke
             error = tested @ (y - z[2]) ** 2 / 2
             assert chosen.evaluation.fold_losses[fold] == pytest.approx(error)
     others = search.path_containing(parts["paths"], few)
-    on_all = [(boosted, boosted[place]), (others, few), (means, chosen)]
+    on_all = [(boosted, boosted[place]), (others, few), (search.shown_path([means], chosen), chosen)]
     whole = [search.refit_path(path)[path.index(one)][0] for path, one in on_all]
+    assert model.scores_.shape[1] == len(model.path_sizes_) == others.index(few) + 2  # the sparse one's path
+    np.testing.assert_array_equal(model.coef_path_[-1], np.ravel(model.coef_)[model.path_features_])
     z = [X[:, fit.columns] @ np.ravel(fit.coef) + fit.intercept for fit in whole]
     np.testing.assert_allclose(z[2], (z[0] + z[1]) / 2, atol=1e-9)
     shown = model.decision_function(X) if classes else model.predict(X)
@@ -497,15 +551,6 @@ def test_a_design_of_an_array_in_memory_competes_like_the_array(tmp_path, kind, 
             np.testing.assert_array_equal(
                 by_hand.fit(given, target).scores_, clone(by_hand).fit(X, target).scores_
             )
-
-
-def test_a_design_that_is_no_plain_array_says_so():
-    X, y, _ = datasets.make_sparse_signal(80, 10, 3, snr=3.0, random_state=0)
-    design = as_design(X)
-    centred = design.with_view(design.view.compose(centre=X.mean(axis=0)))
-    for one in (centred, as_design([[X[:, :9], X[:, 9:]]]), as_design(aslinearoperator(X))):
-        with pytest.warns(UserWarning, match='X is not a plain array in memory, so solver="auto" is "omp"'):
-            assert PursuitRegressorCV().fit(one, y).choice_["family"] == "omp"
 
 
 def test_reads_of_a_search_are_counted_once_for_all_classes(monkeypatch):

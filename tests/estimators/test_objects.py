@@ -40,7 +40,7 @@ MODELS = [
         for intercept in (True, False)
     ),
     (
-        sk.PursuitClassifierCV(ridges=0.005, scoring="bic", **MULTINOMIAL),
+        sk.PursuitClassifierCV(solver="omp", ridges=0.005, scoring="bic", **MULTINOMIAL),
         {"solver": sk.OMP(ridge=0.005), "ridges": "auto"},
     ),
     (sk.PursuitClassifier(loss="logistic", n_nonzero_coefs=2), {"loss": sk.Logistic()}),

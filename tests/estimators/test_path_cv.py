@@ -93,7 +93,7 @@ def test_information_criteria_against_their_definition(signal, criterion):
 
 def test_bic_of_a_classifier_is_a_likelihood():
     X, y = load_breast_cancer(return_X_y=True)
-    model = PursuitClassifierCV(scoring="bic", scale="column", max_nonzero_coefs=3).fit(X, y)
+    model = PursuitClassifierCV(solver="omp", scoring="bic", scale="column", max_nonzero_coefs=3).fit(X, y)
     single = PursuitClassifier(scale="column", n_nonzero_coefs=3).fit(X, y)
     expected = 2 * log_loss(y, single.predict_proba(X), normalize=False) + 3 * np.log(len(y))
     assert model.scores_[0, 2] == pytest.approx(-expected, rel=1e-4)  # it is not finished
@@ -141,13 +141,20 @@ def test_the_display_of_a_default_model_and_of_the_drop_in(signal):
     for model, label in (
         (PursuitRegressorCV().fit(X, y), "mean loss"),
         (PursuitRegressorCV().fit(X, rng.standard_normal(120)), "mean loss"),
+        (PursuitRegressorCV(loss="huber", selection="one_se").fit(X, y), "mean loss"),
         (OrthogonalMatchingPursuitCV(max_iter=8).fit(X, y), "mean squared error"),
         (PursuitClassifierCV(scoring="accuracy").fit(X, y > 3), "accuracy"),
     ):
         display = PathDisplay.from_estimator(model)
         assert display.axes_[1].get_ylabel() == label
         sizes = display.mean_line_.get_xdata()
-        assert len(set(sizes)) == len(sizes)
+        assert sizes[0] <= 2  # a mean has the path of its sparse member
+        assert (np.diff(sizes) > 0).all()
+        if chosen := model.n_nonzero_coefs_:
+            ys = [np.nan_to_num(line.get_ydata()) for line in display.lines_]
+            drawn = [values[sizes[: len(values)] == chosen] for values in ys]
+            effects = np.ravel(model.coef_)[model.path_features_] * model.path_scales_
+            np.testing.assert_allclose(np.ravel(drawn), effects, atol=1e-12)
         assert (display.mean_line_.get_ydata() >= 0).all()
         display.figure_.canvas.draw()
     plt.close("all")
@@ -166,7 +173,7 @@ def test_a_summary_names_the_features_and_escapes_them(signal, classes):
     assert "and" in model.summary(1).splitlines()[-1]
     assert "x3" in PursuitRegressor(n_nonzero_coefs=40).fit(X, y).summary(40)
     three = PursuitClassifierCV(multi_class="multinomial").fit(*classes)
-    assert "[1]" in three.summary()
+    assert "[1] +2" in three.summary()
     nothing = PursuitRegressorCV().fit(X, np.random.default_rng(3).standard_normal(120))
     assert "no feature predicts better" in nothing.summary()
     assert "standardised" in model._repr_html_()
@@ -175,16 +182,20 @@ def test_a_summary_names_the_features_and_escapes_them(signal, classes):
 
 def test_the_display_of_many_classes(classes):
     X, y = classes
-    model = PursuitClassifierCV(scoring="bic", max_nonzero_coefs=4).fit(X, y)
+    model = PursuitClassifierCV(solver="omp", scoring="bic", max_nonzero_coefs=4).fit(X, y)
     display = PathDisplay.from_estimator(model)
     assert display.axes_[1].get_ylabel() == "BIC"
     assert len(display.lines_) == len(model.path_features_)
+    label = display.axes_[0].get_legend().get_texts()[0].get_text()  # the class where it does most
+    coef = model.coef_[:, int(label.split(" [")[0][1:])]
+    more = np.count_nonzero(coef) - 1
+    assert label.endswith(f" [{np.abs(coef).argmax()}]" + (f" +{more}" if more else ""))
     plt.close("all")
 
 
 def test_names_of_a_display_are_no_formulas_are_counted_and_may_be_an_array(signal):
     X, y = signal
-    model = PursuitRegressorCV(max_nonzero_coefs=3, scoring="bic").fit(X, y)
+    model = PursuitRegressorCV(solver="omp", max_nonzero_coefs=3, scoring="bic").fit(X, y)
     names = np.array([rf"$\frac{{{j}}}$" for j in range(X.shape[1])])
     display = PathDisplay.from_estimator(model, feature_names=names)
     display.figure_.draw_without_rendering()

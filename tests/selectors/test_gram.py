@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skpursuit import (
-    OMP,
-    FrankWolfe,
-    Gram,
-    L1Ball,
-    PursuitRegressor,
-    as_design,
-    datasets,
-    minimize,
-)
+from skpursuit import OMP, FrankWolfe, Gram, L1Ball, PursuitRegressor, as_design, datasets, minimize
 from skpursuit.data.gram_columns import GRAM_SHARE
 from skpursuit.selectors.gram import GramGradient
 

@@ -178,7 +178,6 @@ def test_counts_by_hand(layout, exact_fraction, entries):
 
 def test_few_columns_are_picked_from_long_rows():
     X, r = gaussian(100, 512)
-    # 10240 pulls, 9 rounds: 2, 6, 14, 31, 66 rows; 16 of 512 columns are left after five rounds.
     answer = ask(SuccessiveHalving(exact_fraction=1 / 32), X, r)
     assert answer.entries_read == 66 * 512 + 34 * 16
 
@@ -187,7 +186,6 @@ def test_excluded_columns_are_no_arms():
     X, r = gaussian(200, 64)
     exclude = np.arange(0, 64, 2)
     answer = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.1), X, r, exclude=exclude)
-    # 32 arms, 5 rounds, 1280 pulls: 8, 16, 32, 64 rows; the 80 that are left for the last two columns alone.
     inner = ask(SuccessiveHalving(exact_fraction=0.0, budget=0.2), X[:, 1::2].copy(), r)
     assert answer.columns.tolist() == (2 * inner.columns + 1).tolist()
     assert answer.entries_read == 120 * 64 + 80 * 2
@@ -219,7 +217,6 @@ def test_certificates(order):
     assert certificate(budget=0.2, exact_fraction=1.0) == "exact"
     assert certificate(budget=5.9) == "heuristic"  # the first round ends before the last row
     assert certificate(budget=6.0) == "exact"
-    # All rows were read, but not for those that had been dropped.
     assert certificate(budget=2.0, exact_fraction=0.0) == "heuristic"
 
 
@@ -261,7 +258,6 @@ class TestDoubling:
             if answer.certificate == "exact":
                 assert answer.columns.tolist() == [np.abs(X.T @ r).argmax()]
                 continue
-            # The last two of the budgets T, 2T, 4T, ... gave this answer.
             rows, budget, last = by_energy(X, r), 0.05, None
             while True:
                 found, _ = plain_halving(X, Question(r), rows, budget * X.size, 0.0)

@@ -3,17 +3,7 @@
 import numpy as np
 import pytest
 
-from skpursuit import (
-    Budget,
-    ErrorBound,
-    FrankWolfe,
-    Greedy,
-    Importance,
-    L1Ball,
-    Stability,
-    Uniform,
-    minimize,
-)
+from skpursuit import Budget, ErrorBound, FrankWolfe, Greedy, Importance, L1Ball, Stability, Uniform, minimize
 from skpursuit.selectors import row_sampling as stop
 
 from ..support.asking import ask, by_energy, random_question

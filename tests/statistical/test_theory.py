@@ -30,10 +30,7 @@ def size(sums):
 
 
 def halve_stochastic(pulls, T, rng, rank=np.asarray):
-    """Winners of many independent halvings of the arms in the rows of `pulls`, each pull a random entry.
-
-    How often each of n entries occurs in t draws with replacement is multinomial: that is all a sum needs.
-    """
+    """Winners of many independent halvings of the arms in the rows of `pulls`, each pull a random entry."""
     arms, n = pulls.shape
     rounds = ceil(log2(arms))
     alive = np.tile(np.arange(arms), (TRIALS, 1))
@@ -59,10 +56,7 @@ def halve_in_order(X, r, order, T, rank):
 
 
 def sign_problem(d, seed, agree=25, n=32):
-    """Entries ±1; the best column follows the signs of -r in `agree` of n rows, the others in about half.
-
-    It is the last one, so that ties between estimates, which go to the first, count against it.
-    """
+    """Entries ±1; the best column follows the signs of -r in `agree` of n rows, the others in about half."""
     rng = np.random.default_rng(seed)
     r = rng.choice([-1.0, 1.0], n)
     X = rng.choice([-1.0, 1.0], (n, d))
@@ -192,7 +186,6 @@ def test_nonstochastic_budget_and_gap_are_kept(rank):
             bound = nonstochastic_gap(entries, X, r, order)
             assert lost <= bound + 1e-12
             informative += lost > 0.01 * bound > 0
-    # Many budgets are below reading everything, and far below the budget the answer is often wrong.
     assert sufficient > 50
     assert insufficient > 10
     assert informative > 50

@@ -26,10 +26,7 @@ __all__ = ["Absolute", "GroupNorm", "Question", "Selection", "Selector", "Signed
 
 @dataclass(frozen=True)
 class Question:
-    """Which k entries of X^T r score highest?
-
-    `seed` is for selectors that draw, `memory` that of an earlier answer.
-    """
+    """Which k entries of X^T r score highest? `memory` is that of an earlier answer."""
 
     r: np.ndarray
     k: int = 1

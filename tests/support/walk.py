@@ -1,8 +1,6 @@
 """The walk of one step: the Python calls that go from one file of the package into another.
 
-Calls are seen by `sys.setprofile`. Comprehensions and generator expressions are no calls of their own; a call
-that comes through another library, such as a context manager, counts for the file of ours that made it.
-"""
+A call that comes through another library, such as a context manager, counts for the file that made it."""
 
 import sys
 from pathlib import Path

@@ -195,7 +195,7 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
     Parameters
     ----------
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
-        "auto", for logistic loss: boosted and greedy ridge models compete on the same folds (see Notes).
+        "auto": boosted and greedy ridge models compete on the same folds (see Notes).
         Others as in `PursuitRegressorCV`.
     selector, scoring, fit_intercept, scale, ridges, selection
         As in `PursuitRegressorCV`.

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from skpursuit.problem.state import Audit
 
 
+LINEAR_SIZES = 100  # numbers of coefficients up to which their axis is not logarithmic
+
+
 class SummaryMixin:
     """Adds `summary()` and a table to the HTML that notebooks show."""
 
@@ -35,6 +38,9 @@ class SummaryMixin:
 
     def summary(self, n_features: int = 20, guarantees: Iterable[Audit | Proof] = ()) -> str:
         """A small table of the model as text, the features with the largest effects first.
+
+        Of several targets or classes a feature shows the one where it does most, and in how many more it has
+        coefficients: "age [b] +2".
 
         Parameters
         ----------
@@ -70,7 +76,7 @@ class SummaryMixin:
                 largest[j],
                 str(known["feature_names_in_"][j]) if "feature_names_in_" in known else f"x{j}",
             )
-            name += f" [{known['classes_'][t] if 'classes_' in known else t}]" * (len(coef) > 1)
+            name += _output(known, t, coef[:, j]) * (len(coef) > 1)
             rows.append([name, f"{coef[t, j]:.4g}", f"{effects[t, j]:+.4g}"])
         width = max(len(row[0]) for row in rows)
         cells = [[row[0].ljust(width), *(f"{c:>12}" for c in row[1 : len(titles)])] for row in rows]
@@ -179,12 +185,17 @@ class PathDisplay:
             raise ValueError(f"feature_names has {len(names)} names for {estimator.n_features_in_} features")
         sizes = known.get("path_sizes_", np.arange(1, scores.shape[1] + 1))
         mean, error = _mean_and_error(scores)
-        place = int(np.argmax(np.where(sizes == chosen, mean, -np.inf)))
+        final = estimator.coef_[..., estimator.path_features_]
+        away = np.abs(estimator.coef_path_ - final)
+        place = int(away.sum(axis=tuple(range(1, away.ndim))).argmin())
         last = np.append(sizes[1:] != sizes[:-1], True)  # boosted models may have equally many features
         shown = np.where(sizes == chosen, np.arange(len(sizes)) == place, last)
         path = estimator.coef_path_[shown[: len(estimator.coef_path_)]] * estimator.path_scales_
-        if path.ndim == 3:  # of several targets or classes the one with the largest coefficient
-            path = path[:, np.abs(path).max(axis=0).argmax(axis=0), np.arange(path.shape[2])]
+        labels = [f"x{j}" if names is None else str(names[j]) for j in estimator.path_features_]
+        if path.ndim == 3:  # of several targets or classes the one where a feature does most in the end
+            most = np.where(final.any(axis=0), np.abs(final), np.abs(path).max(axis=0)).argmax(axis=0)
+            path = path[:, most, np.arange(path.shape[2])]
+            labels = [name + _output(known, t, w) for name, t, w in zip(labels, most, final.T)]
         scoring, sign, name = known.get("scoring"), 1.0, "score"
         if scoring is None or criterion_of(known):
             sign, name = -1.0, estimator.path_scores if scoring is None else scoring.upper()
@@ -197,7 +208,7 @@ class PathDisplay:
             n_nonzero_coefs=chosen,
             sizes=sizes[shown],
             one_se=int(within.min()) if len(scores) > 1 else None,
-            feature_names=[f"x{j}" if names is None else str(names[j]) for j in estimator.path_features_],
+            feature_names=labels,
             score_name=name,
             audit=audit,
             proof=proof,
@@ -213,9 +224,12 @@ class PathDisplay:
         n_labels : int
             Features named in the figure.
         """
+        from matplotlib.ticker import MaxNLocator
+
         path, (mean, error) = np.asarray(self.coef_path), _mean_and_error(self.scores)
         names = [f"x{j}" for j in range(path.shape[1])] if self.feature_names is None else self.feature_names
         sizes = np.arange(1, len(mean) + 1) if self.sizes is None else np.asarray(self.sizes)
+        beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if ax is None else {}  # there is room
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -229,16 +243,21 @@ class PathDisplay:
         for j, values in enumerate(path.T):
             look = {"marker": ".", "zorder": 3} if j in named else {"color": "0.75", "linewidth": 0.7}
             self.lines_ += top.plot(sizes[: len(path)], np.where(values != 0, values, np.nan), **look)
-        legend = top.legend([self.lines_[j] for j in named], [""] * len(named), fontsize="small")
+        legend = top.legend([self.lines_[j] for j in named], [""] * len(named), fontsize="small", **beside)
         for text, j in zip(legend.get_texts(), named):
             write(text, names[j])
         top.set_ylabel("coefficient × standard deviation")
         (self.mean_line_,) = bottom.plot(sizes, mean, marker=".")
         bottom.fill_between(sizes, mean - error, mean + error, alpha=0.2, linewidth=0)
         within = "" if self.one_se is None else f", within one standard error: {self.one_se}"
+        within = ", nothing predicts better than a constant" if self.n_nonzero_coefs == 0 else within
         bottom.set_title(f"chosen: {self.n_nonzero_coefs}{within}", fontsize="medium")
         write(bottom.set_ylabel(""), self.score_name)
         bottom.set_xlabel("number of non-zero coefficients")
+        if sizes.max() > LINEAR_SIZES:
+            bottom.set_xscale("log")
+        else:
+            bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
         if self.audit is not None:
             below, rho = top.twinx(), self.audit.rho
             below.step(np.arange(1, len(rho) + 1), rho, where="mid", color="0.35", linewidth=1)
@@ -247,8 +266,15 @@ class PathDisplay:
             behind, bounds = bottom.twinx(), (self.proof.lower_bound, self.proof.objective)
             behind.fill_between(np.arange(1, len(bounds[0]) + 1), *bounds, color="C2", alpha=0.3)
             behind.set_ylabel("objective, to its lower bound")
-        self.choice_lines_ = [part.axvline(sizes[place], color="0.35", linestyle="--") for part in ax]
+        chosen = sizes[place] if self.n_nonzero_coefs else 0
+        self.choice_lines_ = [part.axvline(chosen, color="0.35", linestyle="--") for part in ax]
         return self
+
+
+def _output(known: dict[str, Any], t: int, coef: Floats) -> str:
+    """The target or class where a feature does most, and in how many more it has a coefficient."""
+    more = int(np.count_nonzero(coef)) - 1
+    return f" [{known['classes_'][t] if 'classes_' in known else t}]" + f" +{more}" * (more > 0)
 
 
 def _mean_and_error(scores: Floats) -> tuple[Floats, Floats]:

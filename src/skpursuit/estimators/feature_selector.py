@@ -168,7 +168,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         together = {"loss": "logistic", "multi_class": "multinomial"}
         losses = together if loss == as_loss("logistic").for_classes() else {"loss": loss}
         model = kind(
-            solver="auto" if is_auto(self.selector) else "omp",
+            solver="auto" if is_auto(self.selector) and not loss.has_flat_pieces else "omp",
             selector=self.selector,
             cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
@@ -184,9 +184,7 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             places = np.maximum(np.cumsum(kept) - 1, 0)
             X, targets = samples.X, targets[places]
             weights = None if weights is None else np.where(kept, weights[places], 0.0)
-        with warnings.catch_warnings():  # that the best number is the largest tried matters to models
-            warnings.simplefilter("ignore", RuntimeWarning)
-            return model.fit(X, targets, weights).support_
+        return model.fit(X, targets, weights).support_
 
     def _targets(self, y: np.ndarray) -> tuple[Loss, Any]:
         """The loss, and y as it takes it; several classes become one column of 0 and 1 each, or numbers."""

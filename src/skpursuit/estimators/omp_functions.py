@@ -13,7 +13,6 @@ coefficients of every step follow.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
@@ -37,7 +36,7 @@ from skpursuit.numerics.error_bounds import dependence_threshold
 from skpursuit.numerics.float_range import power_of
 from skpursuit.numerics.sums import fixed_order_dot, safe_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES, SINGLE_ENTRIES
-from skpursuit.parameters import as_array, short_repr
+from skpursuit.parameters import as_array, short_repr, warn_user
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.problem import check_targets_range
 from skpursuit.problem.state import Status
@@ -303,7 +302,7 @@ def omp_sparsity(n_nonzero_coefs: int | None, d: int) -> int:
 def warn_if_premature(targets: list[OMPPath]) -> None:
     """Warn, as scikit-learn does, when a target ran out of independent columns that help."""
     if any(path.ended_early for path in targets):
-        warnings.warn(PREMATURE, RuntimeWarning, stacklevel=3)
+        warn_user(PREMATURE, RuntimeWarning)
 
 
 def _packed(targets: list[OMPPath], d: int, return_path: bool, return_n_iter: bool, dtype: DTypeLike) -> Any:

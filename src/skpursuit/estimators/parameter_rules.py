@@ -11,7 +11,6 @@ that change no result (`n_jobs`, `verbose`, a seed where nothing is drawn) are w
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
@@ -19,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from skpursuit.parameters import MAX_INT64, short_repr
-from skpursuit.problem.losses import as_loss
+from skpursuit.parameters import MAX_INT64, short_repr, warn_user
 from skpursuit.selectors import SELECTORS, Selector
 from skpursuit.solvers import SOLVERS, Solver, solver_class, solver_names
 
@@ -142,7 +140,7 @@ def check_parameters(estimator: Any, **own: Rule | None) -> None:
             message = f"{listed} {'has' if len(idle) == 1 else 'have'} no effect {reason}"
             if idle != ["cv"]:
                 raise ValueError(message)
-            warnings.warn(message, UserWarning, stacklevel=4)  # scikit-learn's checks set it everywhere
+            warn_user(message, UserWarning)  # scikit-learn's checks set it everywhere
 
 
 def check_values(own: Mapping[str, Rule | None], **given: object) -> None:
@@ -185,9 +183,7 @@ def _no_effect(given: Given, changed: set[str]) -> Iterator[tuple[tuple[str, ...
                 instead = "limit max_iter instead: an iteration adds at most one column"
                 yield ("n_nonzero_coefs",), f"with solver {solver!r}; {instead}"
     if "selector" in changed and solvers == ["auto"] and not criterion:
-        loss = as_loss(given["loss"])
-        if loss.quadratic or loss.gives_probability:
-            yield ("selector",), "with solver='auto', whose models ask no selector; write solver='omp'"
+        yield ("selector",), "with solver='auto', whose models ask no selector; write solver='omp'"
     if criterion:
         leave = "which has no folds; leave it out or use another scoring"
         yield ("cv", "selection"), f"with scoring={criterion!r}, {leave}"

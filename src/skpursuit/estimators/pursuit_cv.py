@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,16 +32,15 @@ from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, e
 from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
 from skpursuit.estimators.model_search.classifier_search import ClassifierSearch
 from skpursuit.estimators.model_search.search import (
-    PATH_PATIENCE,
     Candidate,
     CandidateSearch,
     ScaledData,
     average_families,
     best_candidate,
     choose_candidate,
-    path_containing,
     permutation_p_value,
     refit_path,
+    shown_path,
 )
 from skpursuit.estimators.model_search.solver_search import SolverSearch
 from skpursuit.estimators.model_search.squared_search import SquaredSearch
@@ -50,7 +48,7 @@ from skpursuit.estimators.parameter_rules import PATH_SOLVERS, check_parameters,
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
-from skpursuit.parameters import RandomSource, seed_of
+from skpursuit.parameters import RandomSource, seed_of, warn_user
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import Loss
 from skpursuit.progress import current_monitor
@@ -112,19 +110,22 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         shown = X if samples.X is None or not is_out_of_core(X) else samples.X
         data = SearchData(shown, samples, labels, problems, splits)
         with respect_n_jobs(self.n_jobs):
-            if splits:
-                self._search(data, self._make_search(data, solvers))
-            else:
-                self._select_by_criterion(data)
+            arena = self._make_search(data, solvers) if splits else None
+            while arena:
+                arena = self._search(data, arena)
+            if not splits:
+                if is_auto(self.solver):
+                    self._warn_of_omp(f"scoring={self.scoring!r} compares the models of one run")
+                self._select_by_criterion(data, *self._limits(samples))
         return self
 
-    def _limit(self, samples: CheckedSamples) -> int:
-        """The largest number of coefficients that solvers by name try."""
+    def _limits(self, samples: CheckedSamples) -> tuple[int, int]:
+        """The largest numbers of coefficients that solvers by name try at first, and where these are best."""
         d, weights = samples.base.shape[1], samples.weights
         if self.max_nonzero_coefs is None:
             n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
             return sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
-        return sparsity.clip_to_available("max_nonzero_coefs", self.max_nonzero_coefs, d)
+        return (sparsity.clip_to_available("max_nonzero_coefs", self.max_nonzero_coefs, d),) * 2
 
     def _drawn_splits(self, labels: np.ndarray, samples: CheckedSamples, params: dict[str, object]) -> Splits:
         """Splits of `cv`; where it is a number of folds, these are drawn at random, twice for few samples.
@@ -172,32 +173,31 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """Where the models compete: on Gram matrices by default, else by runs of the solvers."""
         samples, (config, targets, _) = data.samples, data.problems
         folds = Folds.of(data.splits, samples.base.shape[0], samples.weights)
-        plain, vector = is_auto(self.selector), np.ndim(targets[0]) == 1
-        competes = is_auto(self.solver) and plain and (config.loss.quadratic or config.loss.gives_probability)
-        if competes and samples.X is None:
-            warnings.warn(
-                'X is not a plain array in memory, so solver="auto" is "omp": other families of models need '
-                'one; name solver="omp" and this is not said',
-                UserWarning,
-                stacklevel=4,
-            )
+        plain, vector, auto = is_auto(self.selector), np.ndim(targets[0]) == 1, is_auto(self.solver)
         scaled = partial(ScaledData.of, samples, targets[0], config.scale, self.fit_intercept)
-        if competes and samples.X is not None:
-            most = None if self.max_nonzero_coefs is None else self._limit(samples)
+        if auto and samples.X is None:
+            self._warn_of_omp("X is not a plain array in memory")
+        elif auto and config.loss.has_flat_pieces:
+            self._warn_of_omp(f"loss={vars(self)['loss']!r} has hardly any curvature")
+        elif auto:
+            most = None if self.max_nonzero_coefs is None else self._limits(samples)[0]
             if config.loss.quadratic and len(targets) == 1:
                 return SquaredSearch(scaled(), folds, vector, most)
-            if config.loss.gives_probability:
-                return ClassifierSearch(scaled(), config.loss, targets, folds, most)
+            return ClassifierSearch(scaled(), config.loss, targets, folds, most)
         configs = [replace(config, solver=solver) for solver in solvers]
-        grams, most, (n, d) = None, self._limit(samples), samples.base.shape
+        grams, limits, (n, d) = None, self._limits(samples), samples.base.shape
         tall = n >= MIN_ROWS_PER_COLUMN * d and n * d >= MIN_GRAM_ENTRIES
         if plain and config.loss.quadratic and samples.X is not None and tall:
-            grams = SquaredSearch(scaled(), folds, vector, most)
-        ours = self.max_nonzero_coefs is None and most < d
-        patience = PATH_PATIENCE if self.scoring is None else most  # a scorer gets all sizes
-        return SolverSearch(samples.base, configs, targets, folds, most, ours, self.n_jobs, grams, patience)
+            grams = SquaredSearch(scaled(), folds, vector, limits[0])
+        ends = self.scoring is None  # a scorer gets all sizes
+        return SolverSearch(samples.base, configs, targets, folds, *limits, self.n_jobs, grams, ends)
 
-    def _search(self, data: SearchData, arena: CandidateSearch) -> None:
+    def _warn_of_omp(self, reason: str) -> None:
+        message = f'{reason}, so solver="auto" is "omp"; name solver="omp" and this is not said'
+        warn_user(message)
+
+    def _search(self, data: SearchData, arena: CandidateSearch) -> CandidateSearch | None:
+        """Choose among the models of a search; or return a wider one where the best is the largest tried."""
         watch, paths = current_monitor(), []
         ridges = self.ridges if isinstance(self.ridges, str) else np.ravel(self.ridges).tolist()
         for path in arena.candidate_paths(ridges):
@@ -217,11 +217,15 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 "no number of coefficients has a finite score; use another scoring, or divide y by its "
                 "largest entry"
             )
+        wider = arena.widened() if best.size >= arena.max_size else None
+        if wider is not None and not watch.out_of_time():
+            return wider
         nothing = Candidate(arena, "null", 0.0, 0, arena.null_model())
         t_null = best.t_statistic_against(nothing)
         believed, p_null = self._beats_null(data, arena, nothing, t_null)
-        chosen, t_other = choose_candidate(paths, self.selection) if believed else (None, np.nan)
-        path = path_containing(paths, chosen or best)
+        gives = nothing.held_out_loss if is_auto(self.solver) else None
+        chosen, t_other = choose_candidate(paths, self.selection, gives) if believed else (None, np.nan)
+        path = shown_path(paths, chosen or best)
         watch.set_message("the chosen model on all samples")
         with watch.time_share(None):
             fits = refit_path(path)
@@ -233,6 +237,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         compared = path[: len(fits)] if chosen else [nothing]
         place = path.index(chosen) if chosen else 0
         self._on_chosen(place, lambda: self._held_out(data, arena, compared))
+        return None
 
     def _on_chosen(self, place: int, held_out: Callable[[], HeldOutPredictions]) -> None:
         """For classes made of this one: the place of the choice on its path, and predictions of the folds."""
@@ -266,13 +271,6 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         self.choice_ = {"family": chosen.family, "ridge": chosen.ridge, "k": self.n_nonzero_coefs_}
         self.scores_ = np.stack([one.fold_scores for one in path[: len(fits)]], axis=1)
         self._keep_path(fits, data)
-        if chosen in path and arena.is_default_max and self.n_nonzero_coefs_ >= arena.max_size:
-            warnings.warn(
-                f"the best number of coefficients, {arena.max_size}, is the largest that was tried; raise "
-                "max_nonzero_coefs to try more",
-                RuntimeWarning,
-                stacklevel=4,
-            )
 
     def _keep_path(self, fits: list[list[LinearFit]], data: SearchData) -> None:
         """Coefficients of all models of the path, one line for each, and the spreads of their features."""
@@ -335,12 +333,14 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         model.n_nonzero_coefs_ = max(len(fit.columns) for fit in fits)
         return model
 
-    def _select_by_criterion(self, data: SearchData) -> None:
-        """Take the model of the path on all samples that an information criterion likes best."""
+    def _select_by_criterion(self, data: SearchData, most: int, limit: int) -> None:
+        """Take the model of the path on all samples that an information criterion likes best.
+
+        Where that is the largest of `most` columns, more are tried, up to the limit.
+        """
         samples, (config, targets, joint) = data.samples, data.problems
         if not isinstance(self.ridges, str):
             config = replace(config, ridge=np.ravel(self.ridges).tolist()[0])
-        most = self._limit(samples)
         models = fitted_path(config, samples.base, targets, samples.weights, most)
         base, weights, scores = samples.base, samples.weights, np.zeros(len(models))
         for fits, y in zip(zip(*models), targets):
@@ -352,6 +352,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
                 "no number of coefficients has a finite criterion; divide y by its largest entry"
             )
         best = int(np.argmax(np.where(np.isfinite(scores), scores, -np.inf)))
+        if best + 1 == most < limit and not current_monitor().out_of_time():
+            return self._select_by_criterion(data, min(2 * most, limit), limit)
         self.scores_ = scores[None]
         self.n_nonzero_coefs_ = best + 1
         models[best] = [fit.finished() for fit in models[best]]

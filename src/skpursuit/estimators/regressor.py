@@ -135,23 +135,22 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     Parameters
     ----------
     solver : "auto", {"omp", "mp", "cosamp", "grasp", "sp"}, Solver or list of them
-        "auto", for squared loss: boosted models, greedy ridge models and ridge models with exchanges compete
+        "auto": boosted models, greedy ridge models and, for squared loss, ridge models with exchanges compete
         on the same folds (see Notes).
         Solvers by name, as objects or in a list compete instead, each with 1 to K coefficients; "cosamp",
         "grasp" and "sp" need a run for each number. Without `scoring` they end before K, on all folds
         together, once 8 numbers brought no new best and the loss has risen by a standard error.
         An object brings its own limits, except for the number.
-        "auto" stands for "omp" with other losses, with an information criterion, for targets that do not
-        share their features, and where X is not a plain array in memory (a large file, a Dask collection, a
-        view); `choice_` tells.
+        "auto" stands for "omp", with a warning, for the loss "quantile", with an information criterion, and
+        where X is not a plain array in memory (a large file, a Dask collection, a view).
     selector : str or Selector
         How solvers by name find the best columns; see `minimize`. The models of "auto" ask none, so it is
         refused there: name ``solver="omp"``.
     loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"} or Loss
     max_nonzero_coefs : int, optional
-        K. Default: ``min(n_features, max(10, n_features // 10), max(1, n_samples // 2))``, with a criterion
-        ``n_samples // 4``, beyond which it is not valid; with ``solver="auto"``
-        ``min(n_features, n_samples // 2, 2000)``.
+        K. Default: ``min(n_features, n_samples // 2, 2000)``, with a criterion ``n_samples // 4``, beyond
+        which it is not valid. Solvers by name begin with at most ``max(10, n_features // 10)`` and try twice
+        as many as long as the largest number is the best.
     cv : int, splitter or iterable, optional
         Default: 5 folds. It splits the samples with a weight above zero. With ``solver="auto"`` a number of
         folds is drawn at random, twice for up to 1000 samples; ``RepeatedKFold`` repeats as often as it is
@@ -168,10 +167,14 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         beside the mean loss, never of the intercept. "auto" searches with ``solver="auto"``; solvers by name
         take the default of `PursuitRegressor`.
     selection : {"best", "one_se"}
-        The best model, or the one with the fewest features within a standard error of it.
+        "best": the model with the best score; with ``solver="auto"`` one of its family and ridge with fewer
+        features whose score is worse by at most a quarter of a standard error and, without `scoring`, by a
+        hundredth of what the best gains over a constant. "one_se": of all models the one with the fewest
+        features whose score is within one standard error of the best. The standard error is that of the best
+        model's mean score over the folds.
     shared_support : bool
-        With several targets: one set of features for all, or one for each, of which "auto" finds all by
-        "omp"; one number of coefficients serves all targets.
+        With several targets: one set of features for all, or one for each; one number of coefficients serves
+        all targets.
     null_test : bool
         Whether the model has no features unless it beats the best constant on the rows held out: by 3
         standard errors (1.6 where X is not in memory), or if targets that are permuted over the rows look as
@@ -197,8 +200,9 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         Every model that competed: "family", "ridge", "size" (coefficients, or steps of boosting),
         "n_features" (mean over the folds) and "loss" (mean over the rows held out).
     scores_ : ndarray of shape (n_folds, n_path)
-        Scores of the models of the chosen family and ridge, the larger the better; for an information
-        criterion one row, minus the criterion.
+        Scores of the models of the chosen family and ridge, the larger the better; where a mean was chosen,
+        of its sparse member's family up to that member, and of the mean. For an information criterion one
+        row, minus the criterion.
     path_sizes_ : ndarray of shape (n_path,)
         Their numbers of features, on all samples.
     path_features_ : ndarray of int
@@ -217,8 +221,10 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     ``solver="auto"`` standardises the features and lets three families of models compete on the same folds.
     Boosting moves the best feature by a tenth of its least-squares step, up to 1000 times; greedy models take
     features one by one (several at a time beyond 20) and fit them with a ridge; models with exchanges replace
-    a feature by another while the ridge objective falls ("relaxed" ones drop the ridge then). A path ends
-    once its held-out loss has clearly turned. The best boosted model and the best other one are compared by
+    a feature by another while the ridge objective falls ("relaxed" ones drop the ridge then). With other
+    losses boosted and greedy models compete as in `PursuitClassifierCV`; boosting needs a bound on the
+    curvature, which Poisson, gamma and Tweedie losses do not have. A path ends once its held-out loss has
+    clearly turned. The best boosted model and the best other one are compared by
     their paired difference: one that is better by 1.5 standard errors is taken, else the mean of both
     ("mean"), which predicts better than either where they err in different ways. Folds are drawn in
     the same way at every fit; a number for `random_state` draws others.
@@ -233,5 +239,5 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
     >>> X, y, w = datasets.make_sparse_signal(200, 400, 5, snr=20.0, random_state=0)
     >>> model = PursuitRegressorCV().fit(X, y)
     >>> model.n_nonzero_coefs_, model.choice_["family"]
-    (6, 'relaxed')
+    (5, 'relaxed')
     """

@@ -11,7 +11,6 @@ import inspect
 import logging
 import runpy
 import sys
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import wraps
@@ -23,6 +22,7 @@ import sklearn.linear_model
 
 from skpursuit.estimators import omp, omp_functions
 from skpursuit.estimators.coder import PursuitCoder
+from skpursuit.parameters import warn_user
 
 LOG = logging.getLogger("skpursuit")
 Replaced = list[tuple[object, str, object]]  # (module, name, scikit-learn's own)
@@ -103,7 +103,7 @@ def _orthogonal_mp(X: Any, y: Any, **given: Any) -> Any:
     d = np.shape(X)[1]
     codes = PursuitCoder(np.asarray(X).T, k or max(1, d // 10)).transform(np.asarray(y).T)
     if np.diff(codes.indptr).min() < min(k or max(1, d // 10), np.shape(X)[0]):
-        warnings.warn(omp_functions.PREMATURE, RuntimeWarning, stacklevel=3)
+        warn_user(omp_functions.PREMATURE, RuntimeWarning)
     return codes.toarray().T
 
 

@@ -8,18 +8,19 @@ whether n limits it: more columns than rows cannot be independent.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats
+from skpursuit.parameters import warn_user
+
+MAX_PATH_SIZE = 2000  # of a model that is chosen, unless more are asked for
 
 
 def clip_to_available(name: str, wanted: int, most: int, of: str = "X", unit: str = "columns") -> int:
     """The number that a parameter asks for, at most as many as there are; warns where it asks for more."""
     if wanted <= most:
         return int(wanted)
-    warnings.warn(f"{name} is {wanted} but {of} has {most} {unit}; using {most}", UserWarning, stacklevel=3)
+    warn_user(f"{name} is {wanted} but {of} has {most} {unit}; using {most}")
     return most
 
 
@@ -43,12 +44,13 @@ def for_feature_selector(n: int, d: int, weights: Floats | None = None) -> int:
     return min(for_pursuit(n, d, False, weights), 100)
 
 
-def for_pursuit_cv(n: int, d: int, folds: bool = True) -> int:
-    """The largest number that their cross-validation tries: that of `for_pursuit`, at most half the rows.
+def for_pursuit_cv(n: int, d: int, folds: bool = True) -> tuple[int, int]:
+    """Their cross-validation: up to that of `for_pursuit`, and where that is best up to half the rows.
 
     An information criterion tries at most a quarter of them: it takes the number to be small against n.
     """
-    return min(d, max(10, d // 10), max(1, n // (2 if folds else 4)))
+    most = min(d, MAX_PATH_SIZE, max(1, n // (2 if folds else 4)))
+    return min(most, max(10, d // 10)), most
 
 
 def for_omp(d: int) -> int:

@@ -80,7 +80,7 @@ def test_as_many_features_as_it_takes_are_tried_by_default(tmp_path):
     assert {f"x{j}" for j in range(30)} <= set(found["features"])
     assert found["held_out_score"] > 0.95
     assert not found["k_is_the_largest_tried"]
-    text = invoke(*given, "--max-k", 5).stdout
+    text = invoke(*given, "--max-k", 5, "--selection", "best").stdout
     assert "k is the largest number that was tried; --max-k 10 tries more" in text
 
 

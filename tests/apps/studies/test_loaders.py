@@ -9,14 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from skpursuit.apps.studies.loaders import (
-    find_audio,
-    find_text,
-    load_audio,
-    load_text,
-    make_music,
-    make_text,
-)
+from skpursuit.apps.studies.loaders import find_audio, find_text, load_audio, load_text, make_music, make_text
 from skpursuit.apps.tables import TableError
 
 COUNTS = np.array([[2, 0, 1, 0], [0, 3, 0, 0], [1, 0, 0, 5]])

@@ -203,7 +203,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
     parts = X_train, y[train], X_test, y[test]
     full_score = _full_model_score(*parts, options) if options.needs_report else None
     current_monitor().set_message("cross-validation on all rows")
-    with warnings.catch_warnings(record=True, action="always", category=RuntimeWarning) as told:
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         path = make_estimator(y, options, recording=True).fit(table.X, y)
     path.recorded = path.recorded[: _folds(y, options).n_splits]  # of few rows folds are drawn twice
     place = path.chosen if options.k is None else options.k - 1
@@ -223,7 +223,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
         actual=labels[actual] if y.dtype.kind == "i" else actual,
         predicted=predicted,
         chosen=options.k is None,
-        at_limit=options.k is None and any("largest that was tried" in str(one.message) for one in told),
+        at_limit=options.k is None and info["k"] == options.most,
         rows=rows + 1 if table.rows is None else table.rows[rows] + 1,
         alerts=data_alerts(table, y, regression, list(dict.fromkeys(one.column for one in effects))),
     )
@@ -352,7 +352,7 @@ def make_estimator(y: np.ndarray, options: FitOptions, recording: bool = False) 
     One that records its predictions on folds chooses, up to k features where k is given.
     """
     regression, search = options.task == "regression", recording or options.k is None
-    plain = options.k is not None or options.selector != "auto"  # the contest of "auto" asks no selector
+    plain = options.k is not None or options.selector != "auto" or options.loss == "quantile"
     solver = "omp" if options.solver == "auto" and plain else options.solver
     common = {"solver": solver, "random_state": options.seed}
     common |= {name: getattr(options, name) for name in ("selector", "loss")}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.data.store import TileStore
 from skpursuit.numerics.arrays import Floats, FloatType
 from skpursuit.numerics.sums import BLOCK_ROWS
+from skpursuit.parameters import warn_user
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -185,7 +185,7 @@ def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStor
     if largest > fitting and not limit.fits_in_memory(row_bytes * sum(group.shape[0] for group in groups)):
         problem = f"a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
         remedy = f"write it again with row_group_size={min(16384, fitting)}"
-        warnings.warn(f"{files[0][0]}: {problem}; {remedy}", stacklevel=5)
+        warn_user(f"{files[0][0]}: {problem}; {remedy}")
     # As an array, and some columns of it by pyarrow.
     limit.try_allocate(largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True)
     return load_or_stream(groups, np.arange(len(names)), options, list(names))

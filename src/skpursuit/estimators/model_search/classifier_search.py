@@ -1,4 +1,4 @@
-"""The search over classifiers: greedy models with a ridge and boosted ones, on all folds together.
+"""The search over classifiers, and regressions with other losses: greedy and boosted models of all folds.
 
 At each size the columns with the largest gradient join the support, one at a time up to 10 and then more, and
 a few Newton steps from the last model fit all coefficients (`fit/newton.py`). A fit on all rows takes the
@@ -24,7 +24,6 @@ from skpursuit.estimators.cross_validation import Folds
 from skpursuit.estimators.linear_fit import LinearFit, average_fits
 from skpursuit.estimators.model_search.search import (
     BOOST_WORK,
-    MAX_PATH_SIZE,
     TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
@@ -37,6 +36,7 @@ from skpursuit.estimators.model_search.search import (
 )
 from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import NO_COLUMNS, Compressed, Floats, Indices
+from skpursuit.problem.default_sparsity import MAX_PATH_SIZE
 from skpursuit.problem.losses import Loss
 from skpursuit.problem.problem import SampleLosses
 from skpursuit.progress import current_monitor
@@ -109,10 +109,10 @@ class ClassifierSearch(CandidateSearch[list[list[ScaledFit]]]):
         self.outputs = [int(np.prod(shape)) for shape in shapes]
         self.targets = [y[:, None] if vector else y for y, vector in zip(targets, self.vectors)]
         self.rows, d = data.lines(), data.X.shape[1]
-        self.max_size = min(d, MAX_PATH_SIZE, int(2 * folds.n_effective)) if most is None else min(d, most)
-        self.is_default_max = most is None and self.max_size < d
+        allowed = max(1, int((2 if loss.gives_probability else 0.5) * folds.n_effective))
+        self.max_size = min(d, allowed, MAX_PATH_SIZE) if most is None else min(d, most)
         small = not issparse(self.rows) and data.X.size * folds.shape[0] <= MAX_BOOST_ENTRIES
-        self.boosts = small and max(self.outputs) == 1
+        self.boosts = small and max(self.outputs) == 1 and loss.smoothness is not None  # a safe step is known
         self.begun = self._begun(folds)
 
     def null_model(self) -> HeldOutLoss:

@@ -4,7 +4,7 @@ A path of models, from small to large, is followed until its held-out loss has c
 mean loss alone is a poor criterion between families: where a signal is weak it favours small greedy models by
 luck. So the best model with few columns and the best boosted one are compared by a paired test, and where
 neither is clearly better, their mean is taken. The threshold was fixed on data that no reported figure comes
-from.
+from. On the path of the best model one with fewer features is taken where it is as good in all but name.
 
 Whether the targets depend on X at all is a permutation test that needs no model. The residuals of the best
 constant are permuted over the rows, and two numbers say how much X has to say about them: the largest product
@@ -34,8 +34,7 @@ from skpursuit.progress import current_monitor
 PATH_PATIENCE = 8  # sizes without a new best before a path may end
 RISE_SE = 1.0  # standard errors by which the loss must have risen by then
 FAMILY_T = 1.5  # t from which the boosted model, or that with few columns, is taken alone
-ONE_SE = 1.0  # standard errors that `selection="one_se"` gives away
-MAX_PATH_SIZE = 2000  # of a model, unless more are asked for
+BEST_SE, BEST_SHARE = 0.25, 0.01  # what "best" gives for fewer features: standard errors, share of its gain
 BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
 TYPICAL_SIZES, BOOST_WORK = 17, 6  # models of a usual path, and paths that take as long as a boosted one
@@ -143,8 +142,7 @@ class CandidateSearch(ABC, Generic[Model]):
     """Makes the models of families and evaluates them on the folds."""
 
     folds: Folds
-    max_size: int  # the largest number of columns that was tried
-    is_default_max: bool  # whether that is a limit of ours, which a user may raise
+    max_size: int  # the largest number of columns that is tried
     entries_read: int = 0  # entries of X that were read
 
     @abstractmethod
@@ -162,6 +160,10 @@ class CandidateSearch(ABC, Generic[Model]):
     @abstractmethod
     def fold_fits(self, model: Model) -> list[list[LinearFit]]:
         """For each fold the models of all problems, in terms of X and y as they were given."""
+
+    def widened(self) -> CandidateSearch[Model] | None:
+        """A search over more columns, where no limit of the user or of the data stands against it."""
+        return None
 
     def averaged_with(self, models: Iterable[Model], other: Model) -> Iterator[HeldOutLoss[Model]]:
         """The means of each model with the other one; none where no models are boosted."""
@@ -201,6 +203,13 @@ class Candidate:
         if self.scores is not None:
             return self.scores
         return -self.evaluation.fold_losses / self.search.folds.test.sum(axis=1)
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of what is compared, over the folds."""
+        scores = self.fold_scores
+        size = float(np.abs(scores).max()) or 1.0  # squares stay within range
+        return float((scores / size).std() / np.sqrt(max(1, len(scores) - 1))) * size
 
     @cached_property
     def rows(self) -> Floats:
@@ -254,8 +263,8 @@ def early_stopped_path(
 
 
 def is_lower(loss: float, other: float) -> bool:
-    """Whether a loss is lower than another by more than rounding."""
-    return loss < other - SAME * abs(other)
+    """Whether a loss is lower than another by more than rounding; a number is lower than none."""
+    return loss < (other - SAME * abs(other) if np.isfinite(other) else np.inf)
 
 
 def best_candidate(candidates: Iterable[Candidate]) -> Candidate:
@@ -310,35 +319,55 @@ def average_families(paths: list[list[Candidate]]) -> list[Candidate]:
         return []
     path, others = path_containing(paths, boosted), path_containing(paths, few)
     models = few.search.averaged_with((one.evaluation.model for one in path), few.evaluation.model)
-    parts = path, others[: others.index(few) + 1]
+    sparse = others[: others.index(few) + 1]
     return [
-        replace(one, family="mean", ridge=few.ridge, evaluation=evaluation, config=parts)
-        for one, evaluation in zip(path, models)
+        replace(one, family="mean", ridge=few.ridge, evaluation=evaluation, config=(path[: i + 1], sparse))
+        for i, (one, evaluation) in enumerate(zip(path, models))
     ]
 
 
+def shown_path(paths: list[list[Candidate]], one: Candidate) -> list[Candidate]:
+    """The path that a candidate is on; for a mean that of its sparse member, and then the mean."""
+    return path_containing(paths, one) if one.family != "mean" else [*one.config[1], one]
+
+
 def refit_path(path: list[Candidate]) -> list[list[LinearFit]]:
-    """The models of a path fitted on all rows, one for each problem."""
-    if path[0].family != "mean":
+    """The models of a shown path fitted on all rows, one for each problem."""
+    if path[-1].family != "mean":
         return path[0].search.refit(path)
-    boosted, others = path[0].config
-    other = refit_path(others)[-1]
-    return [[average_fits(list(pair)) for pair in zip(fits, other)] for fits in refit_path(boosted)]
+    boosted, sparse = path[-1].config
+    fits = refit_path(sparse)
+    return [*fits, [average_fits(list(pair)) for pair in zip(refit_path(boosted)[-1], fits[-1])]]
 
 
-def choose_candidate(paths: list[list[Candidate]], selection: str) -> tuple[Candidate, float]:
-    """The chosen candidate, a mean where there are some, else the best; t against the runner-up."""
+def choose_candidate(
+    paths: list[list[Candidate]], selection: str, null_loss: float | None
+) -> tuple[Candidate, float]:
+    """The chosen candidate, and t against the runner-up, the best of other paths.
+
+    Means stand before other families. With "one_se" it is the sparsest of all within a standard error of the
+    best; else, where the loss of no features is given, the sparsest of its path that gives next to nothing.
+    """
     candidates = [one for path in paths for one in path]
-    best = best_candidate([one for one in candidates if one.family == "mean"] or candidates)
+    means = [one for one in candidates if one.family == "mean" and np.isfinite(one.compared_loss)]
+    best = best_candidate(candidates if selection == "one_se" else means or candidates)
+    if selection == "one_se":
+        best = _sparsest(candidates, best.compared_loss + best.standard_error)
+    elif null_loss is not None:
+        given = BEST_SE * best.standard_error
+        if best.scores is None:
+            given = min(given, BEST_SHARE * max(0.0, null_loss - best.held_out_loss))
+        best = _sparsest(path_containing(paths, best), best.compared_loss + given)
     others = [one for path in paths if best not in path for one in path]
     other = best_candidate(others or [one for one in candidates if one is not best] or [best])
-    if selection == "one_se":  # the fewest features among those within a standard error of the best
-        for size in sorted({one.n_features for one in candidates if one.n_features < best.n_features}):
-            same = [one for one in candidates if one.n_features == size]
-            if within := [one for one in same if best.t_statistic_against(one) <= ONE_SE]:
-                best = best_candidate(within)
-                break
     return best, best.t_statistic_against(other) if other is not best else 0.0
+
+
+def _sparsest(candidates: list[Candidate], limit: float) -> Candidate:
+    """The candidate with the fewest features whose loss is within a limit, of several the best."""
+    within = [one for one in candidates if one.compared_loss <= limit + SAME * abs(limit)]
+    fewest = min(one.n_features for one in within)
+    return best_candidate(one for one in within if one.n_features == fewest)
 
 
 def permutation_p_value(data: ScaledData, residuals: Floats, rows: slice) -> float:

@@ -40,7 +40,7 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
 
     There is a config for each solver that competes and a target for each problem. `grams` are Gram matrices
     of the folds, which give the models of "omp" without further reading of X; `n_jobs` folds are fitted at
-    once.
+    once. A search that is `widened` goes on to `limit` columns at last.
     """
 
     base: Design
@@ -48,10 +48,10 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
     targets: list[Floats]
     folds: Folds
     max_size: int
-    is_default_max: bool
+    limit: int
     n_jobs: int | None
     grams: SquaredSearch | None
-    patience: int
+    ends_early: bool  # once the loss has clearly turned
 
     def __post_init__(self) -> None:
         self.tests = [np.flatnonzero(test) for test in self.folds.test]
@@ -93,8 +93,12 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
         for config in configs:
             grams = self.grams if config.name == "omp" else None
             models = self._models(config) if grams is None else self._models_of_grams(config, grams)
-            how = config.name, config.ridge or 0.0, models, self.patience
-            yield early_stopped_path(self, *how, config=config)
+            patience = PATH_PATIENCE if self.ends_early else self.max_size
+            yield early_stopped_path(self, config.name, config.ridge or 0.0, models, patience, config=config)
+
+    def widened(self) -> SolverSearch | None:
+        more = min(2 * self.max_size, self.limit)
+        return replace(self, max_size=more) if more > self.max_size else None
 
     def _models(self, config: FitConfig) -> Models:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""

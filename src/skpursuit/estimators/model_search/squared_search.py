@@ -33,7 +33,6 @@ from skpursuit.estimators.model_search.fold_least_squares import (
 )
 from skpursuit.estimators.model_search.search import (
     BOOST_WORK,
-    MAX_PATH_SIZE,
     TYPICAL_SIZES,
     Candidate,
     CandidateSearch,
@@ -47,6 +46,7 @@ from skpursuit.estimators.model_search.search import (
 )
 from skpursuit.fit.swaps import gains
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.problem.default_sparsity import MAX_PATH_SIZE
 from skpursuit.progress import current_monitor
 
 FoldCoefs = tuple[Indices, Floats]  # support (F, k) and coefficients (F, k, m)
@@ -80,7 +80,6 @@ class SquaredSearch(CandidateSearch[FoldCoefs]):
         d = data.X.shape[1]
         allowed = max(1, int(folds.n_effective // 2))
         self.max_size = min(d, allowed, MAX_PATH_SIZE) if most is None else min(d, most)
-        self.is_default_max = most is None and self.max_size < min(d, folds.n_effective - 1)
 
     def evaluate(self, model: FoldCoefs) -> HeldOutLoss:
         """Halves of squared errors on the test rows, as `Squared` counts them."""

@@ -29,6 +29,7 @@ class Loss(ABC):
     predicts_targets: bool = False  # predictions have the units of y, and a perfect one is y itself
     has_entropy_bound: bool = False  # it is the logistic loss, whose conjugate is an entropy
     nonnegative_targets: bool = False  # targets must not be negative
+    has_flat_pieces: bool = False  # its curvature is zero but near a kink: few Newton steps do not fit it
     prefers_blocks: bool = False  # of many samples it is faster by blocks: it makes many temporary arrays
 
     @abstractmethod

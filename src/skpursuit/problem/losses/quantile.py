@@ -44,6 +44,7 @@ class Quantile(Loss):
     level: float = 0.5
     width: float | None = None
     predicts_targets = True
+    has_flat_pieces = True
 
     def __post_init__(self) -> None:
         for name, allowed in (("level", "(0, 1)"), ("width", "(0, inf)")):
