@@ -182,7 +182,7 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
     >>> from sklearn.datasets import load_iris
     >>> from skpursuit import PursuitClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = PursuitClassifier(n_nonzero_coefs=2, multi_class="multinomial").fit(X, y)
+    >>> model = PursuitClassifier(n_nonzero_coefs=2, scale="none", multi_class="multinomial").fit(X, y)
     >>> model.coef_.shape, len(model.support_), model.score(X, y) > 0.9
     ((3, 4), 2, True)
     """
