@@ -18,10 +18,10 @@ BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
 def test_examples_print_what_they_say_after_a_plain_install(tmp_path, monkeypatch):
     extras = ("click", "dask", "jinja2", "matplotlib", "msgspec", "pandas", "polars", "pyarrow", "soundfile")
 
-    def plain(name, *more, whole=builtins.__import__):
+    def plain(name, *more, whole=builtins.__import__, **given):
         if name.split(".")[0] in extras:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return whole(name, *more)
+        return whole(name, *more, **given)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(builtins, "__import__", plain)
