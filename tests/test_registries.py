@@ -52,7 +52,7 @@ def test_parameters_become_the_solver_a_name_stands_for():
 )
 def test_a_solver_is_a_value_and_is_shown_as_it_is_written(solver):
     other = replace(solver, max_iter=7)
-    assert other != solver == replace(other, max_iter=solver.max_iter) == eval(repr(solver))
+    assert other != solver == replace(other, max_iter=solver.max_iter) == eval(repr(solver), vars(sk))
     assert hash(replace(solver)) == hash(pickle.loads(pickle.dumps(solver))) == hash(solver)
     with pytest.raises(ValueError, match="max_iter must be at least 1"):
         replace(solver, max_iter=0)

@@ -18,8 +18,8 @@ class CostModel:
     """Nanoseconds an entry of X on one thread."""
 
     byte: float = 0.03  # of a dense product, memory-bound
-    cached_byte: float = 0.0155  # the same when X stays in the cache
-    sparse_entry: float = 1.55  # of a sparse product, per stored entry
+    cached_byte: float = 0.016  # the same when X stays in the cache
+    sparse_entry: float = 1.6  # of a sparse product, per stored entry
     multi_residual: float = 1.8  # a product with several residuals, in products with one
     per_residual: float = 0.084  # and for each residual
     encode_entry: float = 0.58  # of the codes
