@@ -17,8 +17,6 @@ from contextvars import ContextVar
 from copy import copy
 from multiprocessing import parent_process
 
-from skpursuit.parameters import warn_user
-
 QUIET_SECONDS = 2.0  # before anything is written; each pause is twice as long as the last
 
 
@@ -119,6 +117,8 @@ def monitoring(
         outer.stopped |= monitor.stopped
     elif monitor.stopped:
         from sklearn.exceptions import ConvergenceWarning
+
+        from skpursuit.parameters import warn_user  # NumPy too is not imported for a monitor alone
 
         words = f"{title}: stopped by time_limit={time_limit:g}; raise it for a better result"
         warn_user(words, ConvergenceWarning)
