@@ -119,7 +119,7 @@ def general_regressor(rng, table):
     loss = str(rng.choice(GENERAL[1:]))
     prepared(rng, table, loss, ARRAYS)
     given = drawn(rng, draw_k(rng, table), ["omp", "mp", "grasp", "fw"], quadratic=False)
-    solver, model = given["solver"], sk.PursuitRegressor(loss=loss, **given)
+    solver, model = given["solver"], sk.PursuitRegressor(loss=loss, scale="none", **given)
     fit(table, model)
     wrong = finite(model)
     found = model.predict(table.given)
@@ -154,7 +154,7 @@ def classifier(rng, table):
     solver = given["solver"]
     multi = "ovr_shared" if rng.random() < 0.3 and solver != "fw" else "ovr"
     multi = "multinomial" if rng.random() < 0.3 and solver == "omp" and loss == "logistic" else multi
-    model = sk.PursuitClassifier(loss=loss, multi_class=multi, **given)
+    model = sk.PursuitClassifier(loss=loss, multi_class=multi, scale="none", **given)
     fit(table, model, names[labels])
     wrong = finite(model)
     if wrong:
