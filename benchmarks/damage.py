@@ -458,6 +458,9 @@ def restore(folder, files):
 def work(name, cases):
     """Run cases in this process, a line of JSON for each."""
     warnings.simplefilter("error")  # a warning of NumPy is a fault too
+    warnings.filterwarnings(
+        "default", ".*: the target is ", UserWarning
+    )  # a word about a header that was damaged
     with tempfile.TemporaryDirectory() as folder:
         form = FORMATS[name](Path(folder))
         files = files_below(Path(folder))

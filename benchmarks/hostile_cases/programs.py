@@ -419,6 +419,8 @@ def starting_point(ref, solver):
 
 def frank_wolfe_status(ref, solver, result):
     gap, doubt = replays.duality_gap(ref, solver, result.coef)
+    if ref.loss in ("squared", "huber"):  # never negative, so never further from the least than its value
+        gap = min(gap, LD(result.objective))
     name = result.status.name
     limit = LD(solver.gap_tol or 0.0) if name in ("CONVERGED", "OPTIMAL") else None
     if name == "STALLED":
