@@ -49,7 +49,7 @@ class Gram(Selector):
 
     Columns are made ahead: when one is missing, so are those that score next best, all in one product that
     costs as much as four with a single vector. A pursuit takes nearly all of them later, so that it reads X
-    about every eighteenth step. Visited columns are kept, at most `memory_limit` bytes of them; once a third
+    about every twelfth step. Visited columns are kept, at most `memory_limit` bytes of them; once a third
     of them was visited and the whole d x d matrix fits in that bound, it is formed at once. Squared loss
     only.
 
