@@ -1,12 +1,10 @@
-"""Fits that begin far from their minimum, or on flat ground, and answers that prove nothing."""
+"""Fits that begin far from their minimum, or on flat ground."""
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize as reference
 
 import skpursuit as sk
-
-HEURISTICS = ("halving", "halving-random", "greedy", "uniform", "importance", "quantized", "reject")
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -32,34 +30,6 @@ def test_separable_classes_end(k):
     result = sk.minimize(X, y, sk.OMP(k), "exact", "logistic")
     assert result.status.ok
     assert result.objective < 1e-10
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_optimal_is_never_claimed_of_an_answer_that_proves_nothing(seed):
-    rng = np.random.default_rng(seed)
-    X = (rng.random((6, 8)) < 0.3).astype(float)
-    y = rng.integers(-3, 4, 6).astype(float)
-    for solver in (sk.OMP(4), sk.MatchingPursuit(4, max_iter=30)):
-        result = sk.minimize(X, y, solver, HEURISTICS[seed % 7], random_state=seed)
-        if result.status is sk.Status.OPTIMAL:
-            off = np.setdiff1d(np.arange(8), np.concatenate([result.support, result.dropped]))
-            assert np.abs(X[:, off].T @ (X @ result.coef - y)).max(initial=0.0) < 1e-10
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_line_search_never_ends_where_the_objective_is_higher(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.standard_normal((4, 6)), rng.poisson(3, 4).astype(float)
-    radius = 10 ** rng.uniform(0, 2.5)
-    start = sk.minimize(
-        X, y, sk.FrankWolfe(sk.Simplex(radius), max_iter=1, line_search="open-loop"), loss="poisson"
-    )
-    z = X[:, 0] * radius
-    begun = float(np.sum(np.exp(z) - y * z + np.where(y > 0, y * np.log(np.maximum(y, 1)), 0) - y))
-    result = sk.minimize(X, y, sk.FrankWolfe(sk.Simplex(radius), max_iter=1), "exact", "poisson")
-    assert start.n_iter <= 1
-    assert not result.status.ok or result.objective <= begun * (1 + 1e-9)
-    assert result.objective <= begun * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("solver", ["omp", "cosamp"])

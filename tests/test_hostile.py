@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import hostile
 from children import outcomes
-from hostile_cases import programs, replays
+from hostile_cases import faults, programs, replays
 from hostile_cases.reference import Reference
 from hostile_cases.tables import Table
 
@@ -23,6 +23,12 @@ FIRST, CASES, GROUP = 100, 150, 10
 @pytest.mark.parametrize("first", range(FIRST, FIRST + CASES, GROUP))
 def test_hostile_cases_agree_with_their_references(first):
     outcomes = [hostile.run_case(seed) for seed in range(first, first + GROUP)]
+    assert [outcome for outcome in outcomes if outcome["wrong"]] == []
+
+
+@pytest.mark.parametrize("program", [program.__name__ for program in faults.PROGRAMS])
+def test_faults_that_were_found_once_do_not_come_back(program):
+    outcomes = [hostile.run_case(seed, program=program) for seed in range(24)]
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 

@@ -40,14 +40,6 @@ def save(folder, X, cuts=(), axis=0):
     return folder if len(parts) > 1 else folder / "piece0.npy"
 
 
-WAYS = {
-    "one file": {},
-    "rows": {"cuts": (512, 1024)},
-    "uneven rows": {"cuts": (1, 700, 1500, 1699)},
-    "columns": {"cuts": (1, 90, 329), "axis": 1},
-}
-
-
 @pytest.mark.parametrize("limit", [LIMIT, "2GB"])  # read tile by tile, and as a whole
 def test_pieces_have_rows_unless_told_otherwise(tmp_path, limit):
     X, y = problem(d=328)
@@ -89,21 +81,6 @@ def test_sparse_x_is_fitted_from_memory(tmp_path):
             as_design(source)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("selector", ["exact", "gram", "certified", "auto"])
-def test_the_same_bits_however_x_is_cut(tmp_path, way, selector):
-    X, y = problem(order="CF"[(len(way) + len(selector)) % 2])
-    axis = WAYS[way].get("axis", 0)
-    design = as_design(save(tmp_path / "x", X, **WAYS[way]), memory_limit=LIMIT, axis=axis)
-    assert isinstance(design.store, FileStore)
-    assert len(design.store.places) > 5
-    ours = minimize(design, y, OMP(n_nonzero_coefs=12), selector)
-    true = minimize(X, y, OMP(n_nonzero_coefs=12), selector)
-    np.testing.assert_array_equal(ours.support, true.support)
-    np.testing.assert_array_equal(ours.coef, true.coef)
-    assert ours.objective == true.objective
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_norms_and_means_have_the_bits_of_the_array(tmp_path, order):
     X, _ = problem(order=order)
@@ -116,35 +93,6 @@ def test_norms_and_means_have_the_bits_of_the_array(tmp_path, order):
         design.data_fingerprint()
         == as_design(tmp_path / "x" / "piece0.npy", memory_limit=LIMIT).data_fingerprint()
     )
-
-
-def read_by_the_process():
-    with open("/proc/self/io") as lines:
-        return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count")
-@pytest.mark.filterwarnings("ignore:.*row group")
-@pytest.mark.parametrize("target", ["signal", "noise"])
-@pytest.mark.parametrize("kind", ["C", "F", "rows", "columns", "parquet"])
-def test_bytes_of_files_are_those_that_the_system_counts(tmp_path, kind, target):
-    X, y = problem(5200, 120, order="F" if kind == "F" else "C")
-    axis = int(kind == "columns")
-    y = y if target == "signal" else np.random.default_rng(3).standard_normal(len(y))
-    if kind == "parquet":
-        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-        path = tmp_path / "x.parquet"
-        pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(X.shape[1])}), path, row_group_size=600)
-    else:
-        path = save(tmp_path / "x", X, (50, 110) if kind in ("rows", "columns") else (), axis)
-    for selector, limit in (("exact", LIMIT), ("certified", LIMIT), ("gram", LIMIT), ("auto", "2GB")):
-        for k in (1, 8):  # the first one loads kernels
-            before = read_by_the_process()
-            made = as_design(path, memory_limit=limit, axis=axis)
-            opened = made.store.file_bytes
-            result = minimize(made, y, OMP(n_nonzero_coefs=k), selector)
-            told, true = opened + result.file_bytes, read_by_the_process() - before
-        assert abs(told - true) <= 0.02 * true, (selector, limit)
 
 
 def test_a_run_counts_the_bytes_of_its_own(tmp_path):

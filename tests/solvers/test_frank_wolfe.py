@@ -277,3 +277,10 @@ def test_steps_made_many_at_a_time_are_those_of_one_at_a_time(constraint, step, 
     for run in (stopped, resumed):
         for ours, theirs in zip(run.history, fast.history):
             assert (ours.gap, ours.objective) == (theirs.gap, theirs.objective)
+
+
+def test_a_simplex_whose_first_vertex_overflows_is_diverged():
+    X = np.array([[800.0, 1.0], [900.0, 2.0]])
+    for selector in ("exact", "certified", "halving", "greedy", "uniform", "quantized", "auto"):
+        result = minimize(X, np.ones(2), FrankWolfe(Simplex(1.0), 10), selector, "poisson")
+        assert (result.status, result.n_iter) == (Status.DIVERGED, 0)
