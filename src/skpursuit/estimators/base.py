@@ -33,6 +33,7 @@ from skpursuit.estimators.parameter_rules import check_parameters, check_values
 from skpursuit.guarantees.audit import ModelPath
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
+from skpursuit.numerics.float_range import product_in_range
 from skpursuit.parameters import RandomSource, check_unmasked
 from skpursuit.problem.problem import check_targets_range, checked_weights
 from skpursuit.problem.state import Record, Status
@@ -255,7 +256,7 @@ class LinearBase(MonitoredParams):
         check_is_fitted(self, "coef_")
         if is_out_of_core(X):
             return self._linear_of_design(make_design(X))
-        return np.asarray(validated(self, X, reset=False) @ self.coef_.T) + self.intercept_
+        return product_in_range(validated(self, X, reset=False), self.coef_.T) + self.intercept_
 
     def _linear_of_design(self, design: Design) -> Floats:
         """Predictions that read the columns with coefficients alone, by their names where X has names."""

@@ -34,6 +34,7 @@ from skpursuit.estimators.sklearn_types import (
 )
 from skpursuit.estimators.tensors import TensorRows, is_tensor, like_tensor
 from skpursuit.kernels.batch_types import SparseCodes
+from skpursuit.numerics.float_range import product_in_range
 from skpursuit.numerics.tuning import STREAM_PIECE
 from skpursuit.parameters import check_unmasked
 from skpursuit.problem import default_sparsity as sparsity
@@ -91,8 +92,7 @@ class SparseCodesMixin(
         codes = check_array(X, accept_sparse="csr", dtype=FLOAT_DTYPES, input_name="codes")
         if (m := codes.shape[1]) != len(atoms):
             raise ValueError(f"codes have {m} columns, expected one for each of the {len(atoms)} atoms")
-        product = codes @ atoms.astype(codes.dtype, copy=False)
-        return product.toarray() if issparse(product) else np.asarray(product)
+        return product_in_range(codes, atoms.astype(codes.dtype, copy=False))
 
     def _atoms(self) -> np.ndarray:
         """The dictionary, atoms in rows."""

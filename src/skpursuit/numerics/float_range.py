@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import frexp
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +38,17 @@ def check_range(sizes: Floats, name_of: Callable[[int], str]) -> None:
             f"{name_of(i)} is of size {size:.2g}, and sizes must lie between {LEAST_SIZE:g} and "
             f"{MOST_SIZE:g}, or products leave the range of floats; divide it by {size:.0e}"
         )
+
+
+def product_in_range(A: Any, B: Floats) -> Floats:
+    """A @ B for dense or sparse A, in their dtype, or in float64 where the product leaves float32."""
+    if np.result_type(A, B) != np.float64:
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = np.asarray(A @ B)
+        if np.isfinite(product).all():
+            return product
+        A = A.astype(np.float64)
+    return np.asarray(A @ B)
 
 
 def power_of(size: float) -> int:

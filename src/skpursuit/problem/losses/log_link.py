@@ -32,7 +32,7 @@ class LogLink(Loss):
     def mean(self, z: Floats) -> Floats:
         """The expected target, exp(z); infinity where it overflows."""
         with np.errstate(over="ignore"):
-            return np.exp(z)
+            return np.exp(z, dtype=np.float64)
 
 
 @dataclass(frozen=True)
