@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from skpursuit import PursuitRegressor, minimize
-from skpursuit.apps.cli import main
+from tests.support.process import invoke
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skpursuit"
@@ -67,16 +66,14 @@ def test_the_command_line_lists_them(tmp_path):
         header=",".join("abcdefghijkly"),
         comments="",
     )
-    told = CliRunner().invoke(main, ["info"]).output
+    told = invoke("info").output
     for kind, kinds, name in (
         ("loss", "losses", "quantile"),
         ("solver", "solvers", "sp"),
         ("selector", "selectors", "lucb"),
     ):
         assert re.search(rf"{kinds} .*\b{name}\b", told)
-        done = CliRunner().invoke(
-            main, ["fit", str(tmp_path / "t.csv"), "--target=y", "--solver=omp", f"--{kind}=none"]
-        )
+        done = invoke("fit", tmp_path / "t.csv", "--target=y", "--solver=omp", f"--{kind}=none", code=2)
         assert re.search(rf"--{kind} 'none' is not known; use one of .*\b{name}\b", done.output)
 
 

@@ -26,9 +26,13 @@ def test_hostile_cases_agree_with_their_references(first):
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 
+#: Cases of means far from zero in which a run once ended above its own start.
+ABOVE_START = (113, 316, 375)
+
+
 @pytest.mark.parametrize("program", [program.__name__ for program in faults.PROGRAMS])
 def test_faults_that_were_found_once_do_not_come_back(program):
-    outcomes = [hostile.run_case(seed, program=program) for seed in range(24)]
+    outcomes = [hostile.run_case(seed, program=program) for seed in (*range(20), *ABOVE_START)]
     assert [outcome for outcome in outcomes if outcome["wrong"]] == []
 
 

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from skpursuit.apps.cli import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -26,3 +30,10 @@ def run_python(*arguments, timeout=600, **environment):
 def run_code(code, **given):
     """Run lines of code; arguments and result as those of `run_python`."""
     return run_python("-c", code, **given)
+
+
+def invoke(*arguments, code=0, **more):
+    """What `skpursuit` does with these arguments, in this process; it must end with this code."""
+    done = CliRunner().invoke(main, list(map(str, arguments)), **more)
+    assert done.exit_code == code, done.output
+    return done

@@ -9,23 +9,22 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from skpursuit.apps.cli import main
+from tests.support.process import invoke
 
 SMALL = ["demo", "--size", "60", "120", "-k", "3"]
 
 
 def test_a_line_per_selector():
-    done = CliRunner().invoke(main, SMALL)
-    assert done.exit_code == 0, done.output
+    done = invoke(*SMALL)
     starts = [line.split()[0] for line in done.output.splitlines() if line.strip()]
     assert {"exact", "auto", "halving", "greedy", "reject"} <= set(starts)
     assert "What to try next" in done.output
 
 
 def test_json_is_json_and_exact_is_its_own_baseline():
-    done = CliRunner().invoke(main, [*SMALL, "--json"])
+    done = invoke(*SMALL, "--json")
     lines = {line["selector"]: line for line in json.loads(done.stdout)}
     assert lines["exact"]["ratio"] == 1.0
     assert lines["exact"]["same_atoms"] == 3
@@ -34,14 +33,13 @@ def test_json_is_json_and_exact_is_its_own_baseline():
 
 
 def test_info_describes_the_machine():
-    assert "numpy" in CliRunner().invoke(main, ["info"]).output
-    facts = json.loads(CliRunner().invoke(main, ["info", "--json"]).stdout)
+    assert "numpy" in invoke("info").output
+    facts = json.loads(invoke("info", "--json").stdout)
     assert {"processor", "cores", "python", "numpy", "selectors", "blas"} <= set(facts)
 
 
 def test_quiet_prints_nothing():
-    done = CliRunner().invoke(main, [*SMALL, "--quiet"])
-    assert (done.exit_code, done.output) == (0, "")
+    assert invoke(*SMALL, "--quiet").output == ""
 
 
 @pytest.mark.parametrize(
@@ -49,14 +47,14 @@ def test_quiet_prints_nothing():
 )
 def test_bad_arguments_are_refused_before_the_work(monkeypatch, arguments, words):
     monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", lambda *_: pytest.fail("worked"))
-    done = CliRunner().invoke(main, ["demo", *arguments])
-    assert (done.exit_code, "Error:" in done.output, words in done.output) == (2, True, True)
+    output = invoke("demo", *arguments, code=2).output
+    assert "Error:" in output
+    assert words in output
 
 
 @pytest.mark.parametrize("size", [(50_000_000, 50_000_000), (10**20, 10**20)])
 def test_a_size_that_memory_cannot_hold(size):
-    done = CliRunner().invoke(main, ["demo", "--size", *map(str, size)])
-    assert done.exit_code == 2
+    done = invoke("demo", "--size", *map(str, size), code=2)
     assert done.output.startswith(f"Error: --size {size[0]} {size[1]}: X takes ")
     assert done.output.endswith(" GiB, more than the memory; give a smaller size\n")
 
@@ -74,8 +72,8 @@ def test_work_that_ends_before_its_time(monkeypatch, error, code, words):
         raise error
 
     monkeypatch.setattr("skpursuit.apps.cli.demo.time_selectors", fail)
-    done = CliRunner().invoke(main, SMALL)
-    assert (done.exit_code, words in done.stderr) == (code, True)
+    done = invoke(*SMALL, code=code)
+    assert words in done.stderr
     assert (done.exception is error) == (code == 1)
 
 
@@ -104,11 +102,10 @@ def test_the_module_runs_as_a_program():
 
 def test_every_command_explains_itself_with_examples():
     for name, command in main.commands.items():
-        done = CliRunner().invoke(main, [name, "--help"])
-        assert done.exit_code == 0
+        done = invoke(name, "--help")
         assert f"  skpursuit {name}" in done.output, name
         assert command.get_short_help_str()
-    assert "130 interrupted" in " ".join(CliRunner().invoke(main, ["--help"]).output.split())
+    assert "130 interrupted" in " ".join(invoke("--help").output.split())
 
 
 def test_what_is_quick_loads_nothing_heavy():

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from skpursuit._text import one_line
-from skpursuit.apps.cli import main
 from skpursuit.apps.models.model_file import load_model
 from tests.apps.browser import Reader, browse, check_self_contained, needs_browser
 from tests.apps.tables.six_kinds import german_export, hospital, likert_survey
+from tests.support.process import invoke
 
 MESSY = Path(__file__).parents[1] / "tables" / "messy"
 TABLES = {"homes.csv": "Sold Price", "churn.csv": "Churn"}
@@ -25,8 +24,7 @@ TABLES = {"homes.csv": "Sold Price", "churn.csv": "Churn"}
 def page(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "model.html"
     arguments = ["fit", str(MESSY / request.param), "--target", TABLES[request.param]]
-    done = CliRunner().invoke(main, [*arguments, "--report", str(path), "--json"])
-    assert done.exit_code == 0, done.output
+    done = invoke(*arguments, "--report", path, "--json")
     return request.param, path.read_text(), json.loads(done.stdout)
 
 
@@ -71,10 +69,7 @@ def test_names_and_cells_cannot_inject_anything(tmp_path):
     rows = [f"{i},{evil if i % 2 else '<b>'},{i % 7},{evil + str(i % 3)}" for i in range(60)]
     (tmp_path / "t.csv").write_text(f"x,{evil},<img src=x onerror=y>,{evil} y\n" + "\n".join(rows))
     out = tmp_path / "p.html"
-    done = CliRunner().invoke(
-        main, ["fit", str(tmp_path / "t.csv"), "--target", f"{evil} y", "--report", str(out)]
-    )
-    assert done.exit_code == 0, done.output
+    invoke("fit", tmp_path / "t.csv", "--target", f"{evil} y", "--report", out)
     tags = [tag for tag, _ in Reader(out.read_text()).tags]
     assert not {"script", "img", "b"} & set(tags)
 
@@ -96,7 +91,7 @@ def test_a_model_that_tells_nothing_says_so(tmp_path):
     names = [*(f"x{j}" for j in range(40)), "y"]
     (tmp_path / "t.csv").write_text("\n".join([",".join(names), *lines]))
     paths = [str(tmp_path / name) for name in ("t.csv", "m.html")]
-    done = CliRunner().invoke(main, ["fit", paths[0], "--target", "y", "--report", paths[1], "-k", "3"])
+    done = invoke("fit", paths[0], "--target", "y", "--report", paths[1], "-k", "3")
     assert "no better than the best constant: nothing that tells 'y' was found" in done.output
     text = (tmp_path / "m.html").read_text()
     assert "The model is no better than the best constant" in text
@@ -118,10 +113,7 @@ def test_names_and_labels_are_no_markup(tmp_path, classes):
         csv.writer(file).writerows([[*MARKUP, TITLE], *([*row, t] for row, t in zip(X.tolist(), y.tolist()))])
     model, page = tmp_path / "m.json", tmp_path / "p.html"
     files = ["--out", str(model), "--report", str(page)]
-    done = CliRunner().invoke(
-        main, ["fit", str(tmp_path / "t.csv"), "--target", TITLE, *files], catch_exceptions=False
-    )
-    assert done.exit_code == 0, done.output
+    done = invoke("fit", tmp_path / "t.csv", "--target", TITLE, *files, catch_exceptions=False)
     assert all(one_line(name) in done.stdout for name in MARKUP)
     found = re.findall(r"<(?:text|h3)[^>]*>([^<]*)</(?:text|h3)>", page.read_text())
     texts = list(map(html.unescape, found))
@@ -135,7 +127,7 @@ def test_a_figure_that_fails_costs_nobody_the_model(tmp_path, monkeypatch):
 
     monkeypatch.setattr("skpursuit.apps.models.model_page.model_page", fail)
     files = ["--out", str(tmp_path / "m.json"), "--report", str(tmp_path / "p.html")]
-    done = CliRunner().invoke(main, ["fit", str(MESSY / "homes.csv"), "--target", "Sold Price", *files])
+    done = invoke("fit", MESSY / "homes.csv", "--target", "Sold Price", *files, code=1)
     assert str(done.exception) == "no figure"
     assert load_model(tmp_path / "m.json").features
 
@@ -143,10 +135,7 @@ def test_a_figure_that_fails_costs_nobody_the_model(tmp_path, monkeypatch):
 def made(folder, make):
     """Fit one of the six kinds of tables; return its file, its page as text, and what was printed."""
     path, target, _ = make(folder, np.random.default_rng(0))
-    done = CliRunner().invoke(
-        main, ["fit", str(path), "--target", target, "--report", str(folder / "p.html")]
-    )
-    assert done.exit_code == 0, done.output
+    done = invoke("fit", path, "--target", target, "--report", folder / "p.html")
     return path, html.unescape((folder / "p.html").read_text()), done.stdout
 
 
@@ -202,7 +191,7 @@ def test_what_is_suspicious_about_a_table_is_told(tmp_path):
 
     def told(target, *more):
         files = ["fit", str(path), "--target", target, "--report", str(page)]
-        return CliRunner().invoke(main, [*files, *more]).stdout
+        return invoke(*files, *more).stdout
 
     found = told("y")
     assert "possible leak: “net” alone tells 100% of the variance of the target, which is 1.19 times" in found

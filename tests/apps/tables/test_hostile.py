@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pytest
-from click.testing import CliRunner
+from tests.support.process import invoke
 
-from skpursuit.apps.cli import main
 from skpursuit.apps.tables import EncodingOptions, ReadOptions, TableError, read_table
 
 N = 60
@@ -195,11 +194,11 @@ def test_totals_are_left_out_of_fit_and_predict_and_said_unless_they_are_kept(tm
         sheet(path, rows)
     for more, count in ((), N), (["--keep-total"], N + 1):
         arguments = ["fit", str(path), "--target", "price", "--out", str(model), "--json", *more]
-        done = CliRunner().invoke(main, arguments)
+        done = invoke(*arguments)
         assert json.loads(done.stdout)["rows"] == count
         assert ("the last row is a total, left out" in done.stderr) == (count == N)
         assert ("--keep-total keeps it" in done.stderr) == (count == N)
-        done = CliRunner().invoke(main, ["predict", str(model), str(path), *more])
+        done = invoke("predict", model, path, *more)
         assert len(done.stdout.splitlines()) == 1 + count
 
 

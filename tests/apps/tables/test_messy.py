@@ -6,17 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from skpursuit.apps.cli import main
+from tests.support.process import invoke
 
 FOLDER = Path(__file__).parent / "messy"
-
-
-def invoke(*arguments):
-    done = CliRunner().invoke(main, [str(a) for a in arguments])
-    assert done.exit_code == 0, done.output
-    return done
 
 
 def fitted(path, target, folder, *more):

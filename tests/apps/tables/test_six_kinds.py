@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from tests.apps.tables.six_kinds import LIKERT, SIX
+from tests.support.process import invoke
 
-from skpursuit.apps.cli import main
 from skpursuit.apps.tables import EncodingOptions, TableError, read_columns, read_table
 
 
@@ -94,8 +93,7 @@ def test_identifiers_of_digits_are_left_out(tmp_path, name, values, left_out):
 def test_the_columns_that_tell_are_found_and_few_others(tmp_path, make):
     path, target, true = make(tmp_path, np.random.default_rng(0))
     arguments = ["fit", str(path), "--target", target, "--json", "--report", str(tmp_path / "p.html")]
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 0, done.output
+    done = invoke(*arguments)
     chosen = {effect["column"]: effect["chosen"] for effect in json.loads(done.stdout)["effects"]}
     assert true <= chosen.keys()
     assert len([name for name, share in chosen.items() if name not in true and share > 0.5]) <= 1
