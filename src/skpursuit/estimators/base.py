@@ -315,10 +315,6 @@ class PursuitBase(LinearBase, SummaryMixin):
     def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         """The problems to solve for these targets; `changes` of parameters go into the config."""
 
-    def _decode_targets(self, y: np.ndarray) -> np.ndarray:
-        """Targets as scorers and splitters know them."""
-        return y
-
     @monitored
     def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         check_parameters(self)

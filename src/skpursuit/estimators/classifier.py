@@ -75,9 +75,6 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         joint = competes and in_memory and as_loss(self.loss).for_classes() is not None
         return "multinomial" if joint else "ovr"
 
-    def _decode_targets(self, y: np.ndarray) -> np.ndarray:
-        return self.classes_[y]
-
     def _subproblems(self, y: Floats, **changes: object) -> Subproblems:
         """Targets are labels -1 and +1 of one class or of all, or class numbers."""
         n_classes = len(self.classes_)

@@ -127,11 +127,6 @@ class Folds:
         """The number of rows that the weights stand for, as if each were one observation."""
         return effective_rows(self.weights)
 
-    @cached_property
-    def n_tested(self) -> float:
-        """The same of the rows that some fold tests."""
-        return effective_rows(self.weights[self.test_weight > 0])
-
     @property
     def sampled_rows(self) -> slice:
         """The rows whose losses are computed one by one: all, or every so many of them."""

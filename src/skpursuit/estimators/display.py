@@ -69,13 +69,10 @@ class SummaryMixin:
         if "path_scales_" in known:
             effects[:, known["path_features_"]] *= known["path_scales_"]
             titles.append("standardised")
-        rows, largest = [titles], np.abs(effects).argmax(axis=0)
+        rows, largest, names = [titles], np.abs(effects).argmax(axis=0), known.get("feature_names_in_")
         order = used[np.argsort(-np.abs(effects[largest[used], used]), kind="stable")]
-        for j in order[:n_features].tolist():  # of several outputs the one where it does most
-            t, name = (
-                largest[j],
-                str(known["feature_names_in_"][j]) if "feature_names_in_" in known else f"x{j}",
-            )
+        for j in order[:n_features].tolist():
+            t, name = largest[j], f"x{j}" if names is None else str(names[j])
             name += _output(known, t, coef[:, j]) * (len(coef) > 1)
             rows.append([name, f"{coef[t, j]:.4g}", f"{effects[t, j]:+.4g}"])
         width = max(len(row[0]) for row in rows)

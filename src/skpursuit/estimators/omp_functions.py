@@ -185,7 +185,14 @@ def omp_paths(
     energies = np.sum(y * y, axis=0)
     each = [(column, *_limits(k, tol, energy)) for column, energy in zip(y.T, energies)]
     if way == "loop":
-        return [_pursue(design, column, OMP(k, tol), selector) for column, k, tol in each]
+        paths = []
+        for column, k, tol in each:
+            run = make_run(design, column, OMP(k, tol), selector, "squared")
+            run.execute()
+            state, factor = run.state, run.state.factorised
+            premature = len(state.support) < k if tol is None else state.status is not Status.CONVERGED
+            paths.append(OMPPath(state.support, factor.triangle().T, factor.b, premature))
+        return paths
     check_finite(design)
     floor = design.noise_floor(np.arange(design.shape[1]))
     with single_threaded_blas():
@@ -260,15 +267,6 @@ def choose_backend(
     if precompute == "auto" and gram < one_by_one and 8 * d * d <= 2**28:
         return "gram"
     return "columns" if in_cache else "loop"
-
-
-def _pursue(design: Design, y: Floats, solver: OMP, selector: str | Selector) -> OMPPath:
-    run = make_run(design, y, solver, selector, "squared")
-    run.execute()
-    state = run.state
-    few = len(state.support) < solver.sparsity(run.problem)
-    premature = few if solver.tol is None else state.status is not Status.CONVERGED
-    return OMPPath(state.support, state.factorised.triangle().T, state.factorised.b, premature)
 
 
 def _as_columns(name: str, values: object) -> Floats:

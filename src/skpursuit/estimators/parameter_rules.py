@@ -160,14 +160,10 @@ def criterion_of(given: Given) -> str | None:
     return scoring if isinstance(scoring, str) and scoring in CRITERIA else None
 
 
-def _solvers(given: Given) -> list[Any]:
-    solver = given.get("solver", "omp")
-    return list(solver) if isinstance(solver, (list, tuple)) else [solver]
-
-
 def _no_effect(given: Given, changed: set[str]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Parameters that have no effect beside the others, and why; `changed` are not as they are by default."""
-    solvers, criterion = _solvers(given), criterion_of(given)
+    solver, criterion = given.get("solver", "omp"), criterion_of(given)
+    solvers = list(solver) if isinstance(solver, (list, tuple)) else [solver]
     ridge = bool(changed & {"ridge", "ridges"}) and bool(np.any(given.get("ridges", given.get("ridge"))))
     for solver in solvers:
         if isinstance(solver, Solver):

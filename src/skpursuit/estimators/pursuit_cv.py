@@ -12,7 +12,6 @@ which come from one gathering of columns. Any other scorer gets the test rows of
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -104,7 +103,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         problems = self._subproblems(samples.y, random_state=seed_of(self.random_state), solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))
-        labels, splits = self._decode_targets(samples.y), []
+        labels, splits = vars(self)["classes_"][samples.y] if is_classifier(self) else samples.y, []
         if not criterion_of(vars(self)):
             splits = self._drawn_splits(labels, samples, fit_params)
         shown = X if samples.X is None or not is_out_of_core(X) else samples.X
@@ -141,8 +140,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         kind = StratifiedKFold if is_classifier(self) else KFold
         seed, splits = 0 if self.random_state is None else seed_of(self.random_state), []
         for r in range(repeats):
-            state = (seed + r) % 2**32
-            splits += find(kind(number, shuffle=True, random_state=state))
+            splits += find(kind(number, shuffle=True, random_state=(seed + r) % 2**32))
         return splits
 
     def _default_folds(self, rows: float, labels: np.ndarray) -> tuple[int, int]:
@@ -193,8 +191,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         return SolverSearch(samples.base, configs, targets, folds, *limits, self.n_jobs, grams, ends)
 
     def _warn_of_omp(self, reason: str) -> None:
-        message = f'{reason}, so solver="auto" is "omp"; name solver="omp" and this is not said'
-        warn_user(message)
+        warn_user(f'{reason}, so solver="auto" is "omp"; name solver="omp" and this is not said')
 
     def _search(self, data: SearchData, arena: CandidateSearch) -> CandidateSearch | None:
         """Choose among the models of a search; or return a wider one where the best is the largest tried."""
@@ -293,9 +290,9 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         """Have a scorer, if there is one, evaluate the models of a path, fold by fold."""
         if scorer is None:
             return
-        models = [arena.fold_fits(candidate.evaluation.model) for candidate in path]
+        folds = zip(*(arena.fold_fits(candidate.evaluation.model) for candidate in path))
+        parts = zip(folds, (test for _, test in data.splits))
         run = Parallel(n_jobs=self.n_jobs, require="sharedmem")
-        parts = (([folds[f] for folds in models], test) for f, (_, test) in enumerate(data.splits))
         scores = run(delayed(self._scores_of_fold)(data, *part, scorer) for part in parts)
         for candidate, found in zip(path, zip(*scores)):
             candidate.scores = np.array(found)
@@ -311,8 +308,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
             X = select_rows(data.X, np.flatnonzero(data.samples.kept)[test])  # as they were given
             fitted = (self._fitted(fits, data) for fits in models)
         weights = None if data.samples.weights is None else data.samples.weights[test]
-        given = {"sample_weight": weights} if weights is not None and _takes_weights(scorer) else {}
-        return [float(scorer(model, X, data.labels[test], **given)) for model in fitted]
+        return [float(_scored(scorer, model, X, data.labels[test], weights)) for model in fitted]
 
     def _with_predictions(
         self, data: SearchData, models: list[list[LinearFit]], test: Indices
@@ -362,13 +358,14 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         self.choice_ = {"family": config.name, "ridge": config.ridge or 0.0, "k": self.n_nonzero_coefs_}
 
 
-def _takes_weights(scorer: Scorer) -> bool:
-    """Whether a scorer, or the metric it is made of, has a parameter `sample_weight`."""
+def _scored(scorer: Scorer, model: object, X: object, y: np.ndarray, weights: Floats | None) -> float:
+    """A score, by the weights if the scorer, and the metric that it may be made of, takes some."""
     try:
-        taken = inspect.signature(getattr(scorer, "_score_func", scorer)).parameters.values()
-    except ValueError:  # a function that does not tell
-        return False
-    return any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in taken)
+        return scorer(model, X, y) if weights is None else scorer(model, X, y, sample_weight=weights)
+    except TypeError as error:
+        if weights is None or "sample_weight" not in str(error):
+            raise
+        return scorer(model, X, y)
 
 
 def information(

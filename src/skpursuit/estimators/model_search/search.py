@@ -24,7 +24,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array, diags_array, issparse, vstack
 
 from skpursuit.estimators.base import CheckedSamples
-from skpursuit.estimators.cross_validation import Folds, paired_t
+from skpursuit.estimators.cross_validation import Folds, effective_rows, paired_t
 from skpursuit.estimators.linear_fit import LinearFit, average_fits
 from skpursuit.estimators.standardized import SQUARED, standardize
 from skpursuit.numerics.arrays import Floats, Indices
@@ -226,7 +226,8 @@ class Candidate:
         folds = self.search.folds
         if self.scores is None or other.scores is None:
             known, better = other.held_out_loss, other.held_out_loss - self.held_out_loss
-            gains, weights, n = other.rows - self.rows, folds.test_weight[folds.sampled_rows], folds.n_tested
+            gains, weights = other.rows - self.rows, folds.test_weight[folds.sampled_rows]
+            n = effective_rows(folds.weights[folds.test_weight > 0])
         else:
             known, better = other.compared_loss, other.compared_loss - self.compared_loss
             gains, weights, n = self.scores - other.scores, np.ones(len(self.scores)), len(self.scores) - 1.0
