@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skpursuit.problem.losses import Huber, Logistic, Poisson, Quantile, Squared, as_loss
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.losses.logistic import Multinomial
 
 mpmath.mp.dps = 340  # so that exp(1e-300) - 1 keeps its digits
 MAGNITUDES = [1e-300, 1e-20, 1e-8, 1e-3, 0.1, 0.5, 0.7, 1.0, 1.35, 2.0, 7.3, 36.0, 37.5, 200.0, 700.0, 1e4]

@@ -6,7 +6,7 @@ import pytest
 from skpursuit import OMP, GraSP, Huber, as_design, datasets, minimize
 from skpursuit.fit import newton as descent
 from skpursuit.fit.newton import factorize_hessian, second_derivatives
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.losses.logistic import Multinomial
 from skpursuit.problem.problem import make_problem
 
 

@@ -22,7 +22,7 @@ from skpursuit import (
 )
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import empty_factor
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.losses.logistic import Multinomial
 
 N, D = 700, 60
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, PredefinedSplit
 
 import skpursuit as sk
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.losses.logistic import Multinomial
 from skpursuit.selectors import SELECTORS as SELECTORS
 from tests.support.data import with_intercept
 

@@ -6,10 +6,12 @@ noise are drawn before X, so that they do not depend on its dtype.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import DTypeLike
 
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import Floats
 from skpursuit.parameters import check_count, check_number
 
 Seed = int | np.random.Generator | np.random.SeedSequence | None
@@ -45,15 +47,10 @@ def make_sparse_signal(
     y : ndarray of shape (n,)
     w : ndarray of shape (d,)
     """
-    n, d, k, kind = _checked(n, d, k, dtype)
     check_number("snr", snr, "(-inf, inf]")
-    rng = np.random.default_rng(random_state)
-    positions, values = _coefficients(d, k, rng)
-    noise = rng.standard_normal(n)
-    X = _unit_columns(n, d, kind, rng)
-    signal = X[:, positions] @ values
+    X, w, signal, noise = _drawn(n, d, k, dtype, random_state, lambda rng: rng.standard_normal(n))
     y = signal + noise * np.sqrt(signal @ signal / n * 10.0 ** (-snr / 10))
-    return X, y.astype(kind), _dense(d, positions, values, kind)
+    return X, y.astype(X.dtype), w.astype(X.dtype)
 
 
 def make_logistic_signal(
@@ -77,40 +74,30 @@ def make_logistic_signal(
     y : ndarray of shape (n,), of -1 and +1
     w : ndarray of shape (d,)
     """
-    n, d, k, kind = _checked(n, d, k, dtype)
     check_number("strength", strength)
-    rng = np.random.default_rng(random_state)
-    positions, values = _coefficients(d, k, rng)
-    noise = rng.logistic(size=n)
-    X = _unit_columns(n, d, kind, rng)
-    signal = X[:, positions] @ values
+    X, w, signal, noise = _drawn(n, d, k, dtype, random_state, lambda rng: rng.logistic(size=n))
     scale = strength / np.sqrt(signal @ signal / n) if k else 0.0
     # z + logistic noise > 0 has probability 1 / (1 + exp(-z)).
-    y = np.where(scale * signal + noise > 0, 1, -1).astype(kind)
-    return X, y, _dense(d, positions, scale * values, kind)
+    y = np.where(scale * signal + noise > 0, 1, -1).astype(X.dtype)
+    return X, y, (scale * w).astype(X.dtype)
 
 
-def _checked(n: int, d: int, k: int, dtype: DTypeLike) -> tuple[int, int, int, np.dtype]:
+def _drawn(
+    n: int, d: int, k: int, dtype: DTypeLike, seed: Seed, noise: Callable[[np.random.Generator], Floats]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """X, coefficients in float64, the signal that they make of X, and noise."""
     for name, value, least in (("n", n, 1), ("d", d, 1), ("k", k, 0)):
         check_count(name, value, optional=False, least=least)
-    n, d, k, kind = int(n), int(d), int(k), np.dtype(dtype)
+    kind, rng = np.dtype(dtype), np.random.default_rng(seed)
     if k > d:
         raise ValueError(f"k must be between 0 and d={d}, got {k}")
     if kind not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {kind}")
-    return n, d, k, kind
-
-
-def _coefficients(d: int, k: int, rng: np.random.Generator) -> tuple[Indices, Floats]:
-    positions = rng.choice(d, size=k, replace=False)
-    values = rng.standard_normal(k)
-    return positions, values + np.copysign(0.1, values)
-
-
-def _dense(d: int, positions: Indices, values: Floats, dtype: np.dtype) -> Floats:
-    w = np.zeros(d, dtype)
-    w[positions] = values
-    return w
+    positions, values = rng.choice(d, size=k, replace=False), rng.standard_normal(k)
+    values, w = values + np.copysign(0.1, values), np.zeros(d)
+    w[positions], drawn = values, noise(rng)
+    X = _unit_columns(n, d, kind, rng)
+    return X, w, X[:, positions] @ values, drawn
 
 
 def _unit_columns(n: int, d: int, dtype: np.dtype, rng: np.random.Generator) -> Floats:

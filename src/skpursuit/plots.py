@@ -55,7 +55,8 @@ def trace(selector: Selector, design: Design, query: Query) -> RaceTrace:
     name = type(selector).__name__
     if selector.rounds is None:
         raise TypeError(f"a race needs columns that compete in rounds; {name} has none (no method `rounds`)")
-    record = list(selector.rounds(design, _again(query)))
+    again = lambda: replace(query, rng=deepcopy(query.rng))  # noqa: E731 - its random numbers from the start
+    record = list(selector.rounds(design, again()))
     if not record:
         raise ValueError(f"{name}.rounds yields no round")
     rows = np.array([used for used, _, _ in record], dtype=np.float64)
@@ -67,12 +68,7 @@ def trace(selector: Selector, design: Design, query: Query) -> RaceTrace:
     fell = np.where(running.any(axis=0), np.append(rows, np.inf)[ends], 0.0)
     counts = [design.shape[1], *running.sum(axis=1).tolist()]
     rounds = [(used, now) for used, before, now in zip(rows.tolist(), counts, counts[1:]) if now < before]
-    return RaceTrace(rows, scores, fell, rounds, selector.select(design, _again(query)))
-
-
-def _again(query: Query) -> Query:
-    """The query with its random numbers from the start."""
-    return replace(query, rng=deepcopy(query.rng))
+    return RaceTrace(rows, scores, fell, rounds, selector.select(design, again()))
 
 
 def plot_race(
@@ -139,7 +135,7 @@ def plot_race(
 
 
 def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple[int, int]) -> None:
-    """One panel."""
+    """One panel, with a cross where a column was dropped and a line for each round."""
     from matplotlib.collections import LineCollection
 
     order = np.argsort(-exact, kind="stable")
@@ -156,7 +152,13 @@ def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple
     for j, (name, colour) in list(special.items())[::-1]:
         axes.plot(*paths[j].T, color=colour, linewidth=2.0, zorder=4, label=name)
         axes.scatter(edge, exact[j], s=26, color=colour, zorder=5, clip_on=False)
-    _mark_falls(axes, course, paths)
+    fallen = np.flatnonzero(np.isfinite(course.dropped_at) & (course.dropped_at > 0))
+    ends = [paths[j][-1] for j in fallen.tolist() if len(paths[j])]
+    if ends:
+        axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)
+    for rows, left in course.rounds:
+        axes.axvline(rows, color=FALLEN, linewidth=0.8, linestyle=(0, (2, 3)), alpha=0.8)
+        axes.text(rows, CEILING * 0.985, f"{left} left ", color=FALLEN, fontsize=8, ha="right", va="top")
     end = paths[winner][-1:].T  # nothing, if the record does not hold the answer
     axes.plot(*end, marker="*", markersize=17, color=special[winner][1], zorder=7)
     rank = int(np.flatnonzero(order == winner)[0]) + 1
@@ -171,14 +173,3 @@ def _path(course: RaceTrace, j: int, unit: float) -> Floats:
     """Line of one column: (rows, score) until it is dropped."""
     run = (course.rows <= course.dropped_at[j]) & np.isfinite(course.scores[:, j])
     return np.column_stack([course.rows[run], course.scores[run, j] / unit])
-
-
-def _mark_falls(axes: Any, course: RaceTrace, paths: dict[int, Floats]) -> None:
-    """A cross where a column was dropped, and a line for each round."""
-    fallen = np.flatnonzero(np.isfinite(course.dropped_at) & (course.dropped_at > 0))
-    ends = [paths[j][-1] for j in fallen.tolist() if len(paths[j])]
-    if ends:
-        axes.scatter(*np.array(ends).T, marker="x", s=11, linewidths=0.6, color=FALLEN, zorder=3)
-    for rows, left in course.rounds:
-        axes.axvline(rows, color=FALLEN, linewidth=0.8, linestyle=(0, (2, 3)), alpha=0.8)
-        axes.text(rows, CEILING * 0.985, f"{left} left ", color=FALLEN, fontsize=8, ha="right", va="top")

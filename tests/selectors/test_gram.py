@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from skpursuit import OMP, FrankWolfe, Gram, L1Ball, PursuitRegressor, as_design, datasets, minimize
-from skpursuit.data.gram_columns import GRAM_SHARE
+from skpursuit.numerics.tuning import GRAM_SHARE
 from skpursuit.selectors.gram import GramGradient
 
 from ..support.asking import Absolute, query_at

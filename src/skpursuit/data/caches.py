@@ -1,7 +1,8 @@
 """What a design keeps of X, and of a view of it: pure functions of them, which serve every later question.
 
 There are two owners. The store of X keeps what every view can use: gathered columns, norms, codes. A design
-keeps the same kinds of things for its view. Nothing here is ever saved, and everything can be made again.
+keeps the same kinds of things for its view, and columns of X^T X, which are made in blocks, and all of them
+once many were asked for. Nothing here is ever saved, and everything can be made again.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.tuning import GATHERED_ENTRIES, GRAM_BATCH, GRAM_BLOCK, GRAM_SHARE
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_matrix import CodedMatrix
+    from skpursuit.data.design import Design
     from skpursuit.data.survey import Survey
 
 COLUMN_CACHE_BYTES = 256 * 2**20
@@ -82,25 +85,56 @@ class ColumnCache:
 
 @dataclass
 class Caches:
-    """Caches of one owner: the store of X, or a design for its view.
+    """Caches of one owner: the store of X, or a design for its view."""
 
-    Attributes
-    ----------
-    columns : gathered columns
-    norms : by axis and order
-    norm_bounds : upper bounds of the column norms that cost less than a survey
-    survey, weighted : statistics of the columns; and those with the row weights that were asked for last
-    codes : X in one byte an entry or two
-    gram, gram_columns : X^T X, and single columns of it
-    finite : whether X was found to be finite
-    """
-
-    columns: ColumnCache = field(default_factory=ColumnCache)
-    norms: dict[tuple[int, float], Floats] = field(default_factory=dict)
-    norm_bounds: Floats | None = None
-    survey: Survey | None = None
-    weighted: tuple[Floats, Survey] | None = None
-    codes: CodedMatrix | None = None
-    gram: Floats | None = None
+    columns: ColumnCache = field(default_factory=ColumnCache)  # gathered ones
+    norms: dict[tuple[int, float], Floats] = field(default_factory=dict)  # by axis and order
+    norm_bounds: Floats | None = None  # upper bounds of the column norms that cost less than a survey
+    survey: Survey | None = None  # statistics of the columns
+    weighted: tuple[Floats, Survey] | None = None  # and with the row weights that were asked for last
+    codes: CodedMatrix | None = None  # X in one byte an entry or two
+    gram: Floats | None = None  # X^T X
     gram_columns: ColumnCache = field(default_factory=lambda: ColumnCache(GRAM_CACHE_BYTES))
-    finite: bool = False
+    finite: bool = False  # whether X was found to be finite
+
+
+def gram_matrix(design: Design) -> Floats:
+    """X^T X, in one symmetric product where X is small, else in blocks of columns. Kept."""
+    n, d = design.shape
+    if design.caches.gram is None and n * d <= GATHERED_ENTRIES:
+        columns = design.columns(np.arange(d), cache=False)
+        design.caches.gram = columns @ columns.T
+    if design.caches.gram is None:
+        matrix = np.empty((d, d))
+        for start in range(0, d, GRAM_BLOCK):
+            cols = np.arange(start, min(start + GRAM_BLOCK, d))
+            matrix[:, cols] = design.product(np.ascontiguousarray(design.columns(cols, cache=False).T))
+        design.caches.gram = matrix
+    return design.caches.gram
+
+
+def gram_column(design: Design, j: int, prefetch_candidates: Callable[[int], Indices]) -> Floats:
+    """X^T x_j. Kept; when it has to be made, so are those of the columns guessed to be asked for next.
+
+    All in one product of `GRAM_BATCH` columns, fewer of them being filled up with zeros, so that the bits
+    of a column do not depend on the others.
+    """
+    n, d = design.shape
+    design.reads.stored_bytes += 8 * d
+    if design.caches.gram is not None:
+        return design.caches.gram[j]
+    cache = design.caches.gram_columns
+    held = cache.get(j)
+    if held is not None:
+        return held
+    if len(cache.arrays) + 1 >= d // GRAM_SHARE and d**2 * 8 <= cache.max_bytes:  # all of it pays
+        return gram_matrix(design)[j]
+    new = dict.fromkeys([j, *(i for i in prefetch_candidates(GRAM_BATCH).tolist() if i not in cache.arrays)])
+    block = np.array(list(new)[:GRAM_BATCH], dtype=np.intp)
+    columns = np.zeros((GRAM_BATCH, n))
+    columns[: len(block)] = design.columns(
+        block, prefetch_candidates=prefetch_candidates if design.column_costs_full_pass else None
+    )
+    products = np.ascontiguousarray(design.product(columns.T).T[: len(block)])
+    cache.put(block.tolist(), products)
+    return products[0]

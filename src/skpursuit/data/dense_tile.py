@@ -47,13 +47,8 @@ MEAN_UNIT = 256 * EPS  # rounding of means: at most 62 eps were seen
 class DenseTile(Tile):
     """A validated two-dimensional float array, never copied.
 
-    Parameters
-    ----------
-    X : ndarray
-    by_columns : bool, optional
-        Whether X counts as F-ordered; default: as it lies in memory. An array of one column can be either.
-    made_of : list of ndarray, optional
-        The caller's arrays whose rows X was copied together from, where it was.
+    `by_columns` says whether X counts as F-ordered, by default as it lies in memory: an array of one column
+    can be either. `made_of` are the caller's arrays whose rows X was copied together from, where it was.
     """
 
     can_encode = True
@@ -93,7 +88,11 @@ class DenseTile(Tile):
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
         """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
         if rows is not None:
-            return self._product_of_rows(r, rows)
+            if len(rows) * self.shape[1] <= self.small_product:
+                return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
+            out = np.zeros((*r.shape[1:], self.shape[1])).T
+            self.add_rows(rows, r[rows], out)
+            return out
         r, exponent = (r, 0) if r.dtype == self.dtype == np.float64 else cast_residual(r, self.dtype)
         (n, d), (tall, wide) = self.shape, self._piece(r.size // len(r))
         pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
@@ -133,13 +132,6 @@ class DenseTile(Tile):
             part = (r[start : start + step].T @ block).T
             out = part.astype(np.float64, copy=False) if out is None else out + part
         assert out is not None
-        return out
-
-    def _product_of_rows(self, r: Floats, rows: Indices) -> Floats:
-        if len(rows) * self.shape[1] <= self.small_product:
-            return self.X[rows].T.astype(np.float64, copy=False) @ r[rows]
-        out = np.zeros((*r.shape[1:], self.shape[1])).T
-        self.add_rows(rows, r[rows], out)
         return out
 
     # -- columns, rows and entries ------------------------------------------------------------------------

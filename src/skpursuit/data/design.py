@@ -21,10 +21,11 @@ from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.store import Access, TileStore
 from skpursuit.data.survey import Survey
 from skpursuit.data.tile import Cost
-from skpursuit.data.view import View, column_sums, constant_bound
+from skpursuit.data.view import View, constant_bound
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS
+from skpursuit.numerics.sums import scaled_rows
 
 
 class Design:
@@ -95,31 +96,13 @@ class Design:
         """X as one array or sparse matrix, where it is that in memory and is seen as it is; else None."""
         return self.store.in_memory_matrix if self.view.is_identity else None
 
-    @property
-    def file_bytes(self) -> int:
-        """Bytes that were read from files so far: of X, and of codes on disk."""
-        return self.store.file_bytes
-
-    @property
-    def pass_seconds(self) -> float:
-        """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
-        return self.store.pass_seconds
-
-    @property
-    def has_made_codes(self) -> bool:
-        """Whether codes of X are there already."""
-        return self.store.caches.codes is not None
-
     # -- products ---------------------------------------------------------------------------------------
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
-        """V^T r as float64, in any order of summation: equal columns may differ in their last bits.
+        """V^T r as float64, for r of shape (n,) or (n, m), in any order of summation.
 
-        Parameters
-        ----------
-        r : ndarray of shape (n,) or (n, m)
-        rows : ndarray of int, optional
-            The rows where r is not zero, when they are few: only they are read.
+        Equal columns may differ in their last bits. `rows` are those where r is not zero, when they are few:
+        only they are read.
         """
         view = self.view
         if rows is not None:
@@ -133,7 +116,7 @@ class Design:
         u = view.scale_rows(r)
         g = self.store.product(view.scatter_rows(u, self.store.shape[0]), rows)
         g = view.correct_product(g, u.sum(axis=0))
-        return g if self.constant is None else self._join_constant(g, column_sums(r))
+        return g if self.constant is None else self._join_constant(g, r.sum(axis=0, dtype=np.float64))
 
     def rounding(self, r: Floats, any_order: bool = False) -> Floats | None:
         """Bound on the rounding of `product`, one per column; None where it is a fixed-order product.
@@ -169,8 +152,8 @@ class Design:
         if prefetch_candidates is not None:
             self._gather_ahead(real, prefetch_candidates)
         self.reads.add(*self._column_cost(real))
-        g = self._real_dots(real, r)
-        return g if len(real) == len(cols) else self._join_constant(g, column_sums(r), cols)
+        g, r = self._real_dots(real, r), np.asarray(r)
+        return g if len(real) == len(cols) else self._join_constant(g, r.sum(axis=0, dtype=np.float64), cols)
 
     def _real_dots(self, cols: Indices, r: Floats) -> Floats:
         """From columns less an entry of their own, which leaves no more of a large mean than centring does.
@@ -196,8 +179,7 @@ class Design:
         if view.is_identity:
             self.store.add_rows(rows, weights, out, cols)
             return
-        root = None if view.row_scale is None else view.row_scale[rows]
-        u = weights if root is None else weights * (root if weights.ndim == 1 else root[:, None])
+        u = weights if view.row_scale is None else scaled_rows(weights, view.row_scale[rows])
         real = None if cols is None else self._without_constant(np.asarray(cols))
         part = np.zeros((*out.shape[1:], self.store.shape[1] if real is None else len(real))).T
         self.store.add_rows(view.rows_of_x(rows), u, part, real)

@@ -47,33 +47,17 @@ def as_bytes(name: str, value: object, least: int = MIN_MEMORY_LIMIT) -> int:
 
 
 class MemoryBudget:
-    """How many bytes each kind of thing that is kept may take.
-
-    Parameters
-    ----------
-    limit : int
-        Bytes in all.
-
-    Attributes
-    ----------
-    tile : int
-        Bytes of one tile; two are in memory at a time, and half of one more while it is encoded.
-    columns : int
-        Of gathered columns of X.
-    product_bytes : int
-        Of columns of X^T X or products of codes; and as much of columns of a view.
-    """
+    """How many bytes each kind of thing that is kept may take, of a `limit` in all."""
 
     def __init__(self, limit: int) -> None:
         self.total_bytes = limit
-        self.tile = min(MOST_TILE, limit // 24)
-        self.columns, self.product_bytes = limit // 8, limit // 16
+        self.tile = min(MOST_TILE, limit // 24)  # two are in memory, and half of one more while it is encoded
+        self.columns = limit // 8  # gathered ones of X
+        self.product_bytes = (
+            limit // 16
+        )  # of columns of X^T X, or products of codes; as much of those of views
         self.allocated = 3 * self.tile + self.columns + 2 * self.product_bytes
         self.reserved = 0
-
-    def fits_in_memory(self, nbytes: int) -> bool:
-        """Whether an X of so many bytes can be loaded whole, with its codes and all that is kept of it."""
-        return 2 * nbytes <= self.total_bytes
 
     def try_allocate(self, nbytes: int, force: bool = False) -> bool:
         """Grant so many bytes more, or none; `force` grants what is small and must be there."""
@@ -90,10 +74,6 @@ class MemoryBudget:
         nbytes = min(nbytes, self.columns)
         self.allocated += nbytes - self.reserved
         self.reserved = nbytes
-
-    def release(self, nbytes: int) -> None:
-        """Give back what was granted."""
-        self.allocated -= nbytes
 
 
 UNLIMITED = MemoryBudget(2**62)  # of X in memory, which is not divided
@@ -136,11 +116,6 @@ class DesignOptions:
             raise TypeError(f'codes must be "auto", a path of a folder or None, got {short_repr(self.codes)}')
         if type(self.axis) is not int or self.axis not in (0, 1):
             raise ValueError(f"axis must be 0 (pieces have rows) or 1 (columns), got {short_repr(self.axis)}")
-
-    @property
-    def selects_columns(self) -> bool:
-        """Whether some columns are chosen or left out."""
-        return self.columns is not None or self.exclude is not None
 
     def selected_columns(self, d: int, names: list[str] | None) -> Indices:
         """The numbers of the columns of X among d, ascending."""

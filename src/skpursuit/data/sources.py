@@ -150,7 +150,7 @@ def make_design(
         design.store.origin = X, options
         check = check and design.store.in_memory
     else:
-        if options is not None and options.selects_columns:
+        if options is not None and (options.columns is not None or options.exclude is not None):
             raise ValueError("columns and exclude are for X on disk; of an array give X[:, columns]")
         if options is not None and options.axis:
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")

@@ -124,9 +124,13 @@ class SparseTile(Tile):
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
         if rows is not None:
-            return np.asarray(self.layout("rows")[rows].T @ r[rows], dtype=np.float64)
+            return self.product_of_rows(rows, r[rows])
         r, exponent = cast_residual(r, self.dtype)
         return np.ldexp(np.asarray(self.transposed @ r, dtype=np.float64), exponent)
+
+    def product_of_rows(self, rows: Indices, weights: Floats) -> Floats:
+        """The sum of some rows times weights, of each column in the order of the rows."""
+        return np.asarray(self.layout("rows")[rows].T @ weights, dtype=np.float64)
 
     def dots(self, cols: Indices, r: Floats) -> Floats:
         """<x_j, r> of some columns from their stored entries, in a fixed order."""
@@ -139,17 +143,8 @@ class SparseTile(Tile):
         return np.ascontiguousarray(matrix[:, cols].toarray().T, dtype=np.float64)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
-        from skpursuit.kernels.lines import accumulate_csr, targets
-
-        csr, total = self.layout("rows"), out if cols is None else np.zeros((*out.shape[1:], self.shape[1])).T
-        sums = np.ascontiguousarray(total.T)
-        weights, by_target = targets(np.ascontiguousarray(weights, dtype=np.float64), sums)
-        rows = np.asarray(rows, dtype=np.int64)
-        accumulate_csr(csr.indptr, csr.indices, csr.data, rows, weights, by_target)
-        if cols is not None:
-            out += sums.T[cols]
-        elif not np.shares_memory(sums, out):
-            out[...] = sums.T
+        total = self.product_of_rows(rows, weights)
+        out += total if cols is None else total[cols]
 
     def entries(self, rows: Indices, cols: Indices) -> Floats:
         if len(rows) == 0:  # which SciPy refuses

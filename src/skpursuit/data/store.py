@@ -70,6 +70,12 @@ class Access(Protocol):
     is_sparse: bool
     n_tiles: int
 
+    @property
+    def file_bytes(self) -> int: ...
+    @property
+    def pass_seconds(self) -> float: ...
+    @property
+    def has_made_codes(self) -> bool: ...
     def has_room_for_codes(self, nbytes: int) -> bool: ...
     def sweep_seconds(self, visits: int) -> float: ...
     def gather_seconds(self, columns: int) -> float: ...
@@ -136,16 +142,10 @@ class TileStore:
     ) -> Iterator[tuple[TilePosition, Any]]:
         """Call a function with every tile in tile order; yields (place, result).
 
-        Parameters
-        ----------
-        fn : str or function
-            The name of a verb of tiles, or a function that can be sent to another process.
-        args : function
-            The arguments after the tile, for a place, by default none: small ones, such as the part of r
-            that belongs to its rows. None: the tile is not needed. They do not depend on results.
-        fine : bool, optional
-            The function gets the codes of a tile instead of the tile. They are made once, with a second byte
-            if `fine`, and kept until `drop_codes`.
+        `fn` is the name of a verb of tiles, or a function that can be sent to another process. `args(place)`
+        are its arguments after the tile: small ones, such as the part of r that belongs to its rows, which do
+        not depend on results; None: the tile is not needed. Where `fine` is given, the function gets codes of
+        the tile. They are made once, with a second byte if it is True, and kept until `drop_codes`.
         """
         for place in self.places:
             arguments = args(place)
@@ -295,6 +295,11 @@ class TileStore:
         """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
         return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
 
+    @property
+    def has_made_codes(self) -> bool:
+        """Whether codes of X are there already."""
+        return self.caches.codes is not None
+
     # -- what is kept of X ----------------------------------------------------------------------------
 
     def lines(self, cols: Indices) -> list[Floats]:
@@ -349,7 +354,7 @@ class TileStore:
             return None if centre is None else centre[places], coef[places]
 
         if ranges <= 1:
-            for place, _, part in self.map_column_tiles(combine_tile_columns, cols, args):
+            for place, _, part in self.map_column_tiles(summed_columns, cols, args):
                 out[place.rows] = part
             return out
         for place, places, part in self.map_column_tiles("take", cols):
@@ -357,8 +362,8 @@ class TileStore:
             parts.append((places, part))
             if len(parts) == ranges:
                 lines = np.concatenate([lines for _, lines in waiting.pop(place.i)])
-                lines = lines[np.argsort(np.concatenate([places for places, _ in parts]))]
-                out[place.rows] = combine_lines(lines, centre, coef)
+                order = np.argsort(np.concatenate([places for places, _ in parts]))
+                out[place.rows] = summed_columns(lines, order, centre, coef)
         return out
 
     def gather_ahead_width(self) -> int:
@@ -569,11 +574,7 @@ def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Fl
     return np.concatenate(parts, axis=1)
 
 
-def combine_tile_columns(tile: Tile, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-    """`combine_lines` of columns of a tile."""
-    return combine_lines(tile.take(cols), centre, coef)
-
-
-def combine_lines(lines: Floats, centre: Floats | None, coef: Floats) -> Floats:
-    """Sum over columns, less their centres, times coefficients of shape (k,) or (k, m)."""
+def summed_columns(tile: Tile | Floats, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
+    """Sum over columns of a tile, or lines, less centres, times coefficients of shape (k,) or (k, m)."""
+    lines = tile[cols] if isinstance(tile, np.ndarray) else tile.take(cols)
     return np.einsum("kn,k...->n...", lines if centre is None else lines - centre[:, None], coef)

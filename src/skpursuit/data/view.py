@@ -22,7 +22,7 @@ import numpy as np
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
 from skpursuit.numerics.float_range import EPS
-from skpursuit.numerics.sums import safe_norm
+from skpursuit.numerics.sums import safe_norm, scaled_rows
 
 ColumnKey = Indices | slice
 ALL_COLUMNS = slice(None)
@@ -30,25 +30,13 @@ ALL_COLUMNS = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a solver sees of X.
+    """What a solver sees of X."""
 
-    Parameters
-    ----------
-    rows : ndarray of int, optional
-        The rows that are there, ascending.
-    centre, scale : ndarray of shape (d,), optional
-        Subtracted from, then divided into, each column.
-    row_scale : ndarray, one for each row, optional
-        Multiplied into each row: the square root of sample weights.
-    constant : bool
-        Whether a last column of ones is added, which the other parts do not touch.
-    """
-
-    rows: Indices | None = None
-    centre: Floats | None = None
-    scale: Floats | None = None
-    row_scale: Floats | None = None
-    constant: bool = False
+    rows: Indices | None = None  # that are there, ascending
+    centre: Floats | None = None  # (d,), subtracted from each column
+    scale: Floats | None = None  # (d,), then divided into each
+    row_scale: Floats | None = None  # (rows,), multiplied into each row: the square root of sample weights
+    constant: bool = False  # whether a last column of ones is added, which the other parts do not touch
 
     def compose(
         self,
@@ -99,9 +87,7 @@ class View:
 
     def scale_rows(self, r: Floats) -> Floats:
         """Residuals times the row factors."""
-        if self.row_scale is None:
-            return r
-        return r * (self.row_scale if r.ndim == 1 else self.row_scale[:, None])
+        return r if self.row_scale is None else scaled_rows(r, self.row_scale)
 
     def scatter_rows(self, u: Floats, n: int) -> Floats:
         """Residuals of some rows as residuals of all n rows of X."""
@@ -126,22 +112,17 @@ class View:
     def correct_product(self, g: Floats, total: Floats | float, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Entries of X^T u as entries of the view's product, given sum(u)."""
         if self.centre is not None:
-            centre = self.centre[cols]
-            g = g - (centre if g.ndim == 1 else centre[:, None]) * total
+            g = g - np.multiply.outer(self.centre[cols], total)
         return self.divide_by_scale(g, cols)
 
     def divide_by_scale(self, g: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Entries for each column, divided by its scale."""
-        if self.scale is None:
-            return g
-        scale = self.scale[cols]
-        return g / (scale if g.ndim == 1 else scale[:, None])
+        return g if self.scale is None else (g.T / self.scale[cols]).T
 
     def bound_per_scale(self, bound: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats:
         """Error bounds for each column, divided by its scale and rounded up."""
-        if self.scale is None:
-            return bound
-        return guard_underflow(np.abs(self.divide_by_scale(bound, cols)), bound)
+        below = self.divide_by_scale(bound, cols)
+        return bound if self.scale is None else guard_underflow(np.abs(below), bound)
 
     def centring_error_bound(self, unit: float, u: Floats, cols: ColumnKey = ALL_COLUMNS) -> Floats | float:
         """Rounding of centre * sum(u), relative to `unit`."""
@@ -202,11 +183,6 @@ class View:
         parts = {"rows": self.rows, "centre": self.centre, "scale": self.scale, "root": self.row_scale}
         given = [name.encode() + part.tobytes() for name, part in parts.items() if part is not None]
         return repr(self.constant).encode() + b"".join(given)
-
-
-def column_sums(r: Floats) -> Floats:
-    """Sums of residuals, which are the constant column's entries."""
-    return np.asarray(r, dtype=np.float64).sum(axis=0)
 
 
 def constant_bound(r: Floats) -> Floats:

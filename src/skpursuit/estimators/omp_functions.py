@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dtrtrs
 from sklearn.utils.validation import check_array
 
 from skpursuit.data import Design, check_finite, is_design, make_design
-from skpursuit.data.gram_columns import gram_matrix
+from skpursuit.data.caches import gram_matrix
 from skpursuit.data.view import View
 from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
 from skpursuit.estimators.linear_fit import LinearFit

@@ -58,10 +58,6 @@ class RidgeFactor(NamedTuple):
         """That of the first k columns."""
         return RidgeFactor(self.Q[:k, : 2 * k], self.R[: k * (k + 1) // 2])
 
-    def rotate_targets(self, b: Floats) -> Floats:
-        """The new triangle times the coefficients, from products b of the old rows with the targets."""
-        return self.Q[:, ::2] @ b
-
 
 @dataclass(frozen=True, eq=False)
 class QRFactor:
@@ -156,10 +152,7 @@ class QRFactor:
 def empty_factor(
     y: Floats, weights: Floats | None = None, keeps_columns: bool = False, room: float = np.inf
 ) -> QRFactor:
-    """A factor without columns. Rows of Q, and columns, that take more than `room` bytes are in files.
-
-    Who has no use for targets gives some of shape (n, 0).
-    """
+    """A factor without columns; rows of Q, and columns, that take more than `room` bytes are in files."""
     root = None if weights is None else np.sqrt(weights)
     none, b = RowBuffer(np.empty((0, len(y))), limit=room), np.empty((0, *y.shape[1:]))
     columns = none.first(0) if keeps_columns else None
@@ -232,7 +225,7 @@ def dependence_candidates(problem: Problem, factor: QRFactor, root: Floats) -> I
     design, Q = problem.design, factor.Q
     v = np.random.default_rng(len(factor.noise_share)).standard_normal(len(root))
     for _ in range(2):  # the second time for digits that the first one lost
-        v -= Q.combine(Q.inner_products(v))
+        v -= Q.combine(Q.rows @ v)
     g = np.abs(design.product(v * root))
     error = design.rounding(v * root)
     sizes = design.norm_bounds * root.max()
@@ -247,7 +240,7 @@ def are_dependent(Q: RowBuffer, lines: Floats, noise_floor: Floats, noise: Float
     h = np.zeros((len(lines), len(noise)))
     found = np.zeros(len(lines), dtype=bool)
     for _ in range(MOST_PASSES):
-        part = Q.inner_products(lines.T).T
+        part = (Q.rows @ lines.T).T
         lines = lines - Q.combine(part.T).T
         h += part
         found |= safe_norms_per_row(lines) <= np.maximum(tiny, safe_norms_per_row(noise * h))

@@ -34,7 +34,7 @@ def start_factor(problem: Problem, positive: bool = False) -> QRFactor:
     """A factor without columns."""
     room = problem.design.limit.columns
     if not problem.quadratic:
-        none = np.empty((problem.design.shape[0], 0))
+        none = np.empty((problem.design.shape[0], 0))  # targets, for which Newton has no use
         return empty_factor(none, problem.weights, keeps_columns=True, room=room)
     ridge = RidgeFactor() if problem.penalty and not positive else None
     return replace(empty_factor(problem.y, room=room), keeps_dependent=positive, shrinkage=ridge)
@@ -98,7 +98,7 @@ def solve_factor(factor: QRFactor) -> Floats:
 
     R, b = factor.R, factor.b
     if factor.shrinkage is not None:
-        R, b = factor.shrinkage.R, factor.shrinkage.rotate_targets(b)
+        R, b = factor.shrinkage.R, factor.shrinkage.Q[:, ::2] @ b  # of which b is that of the old rows
     if len(b) == 0:
         return b
     return dtpsv(len(b), R, b) if b.ndim == 1 else np.stack([dtpsv(len(b), R, part) for part in b.T], axis=1)

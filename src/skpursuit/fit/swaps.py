@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skpursuit.data.gram_columns import gram_column
+from skpursuit.data.caches import gram_column
 from skpursuit.fit.growing import STEP_PRECISION, refit
 from skpursuit.fit.newton import fit_support
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
@@ -37,7 +37,6 @@ MAX_SWAPS_PER_FIT = 100  # exchanges in a row
 MAX_PAIRS_AT_ONCE = 2**20  # pairs that are looked at together
 MAX_DROP_TRIALS = 8  # columns that are dropped to see whether another is better, with other losses
 SHORT_LIST = 16  # columns whose curvature is computed before one of them comes
-
 
 QuadraticModel = tuple[Floats, Floats, Floats]  # rows of X^T C X, its diagonal, and the penalties
 
@@ -86,7 +85,10 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     w = state.coef.reshape(len(state.coef), -1)
     costs = np.vecdot(w, w)[fixed:] / a[fixed:]
     for gone in (fixed + np.argsort(costs, kind="stable")[:MAX_DROP_TRIALS]).tolist():
-        g = _gradient_without(problem, state, gone)
+        rest, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
+        _, z, _ = fit_support(problem, rest, np.delete(columns, gone, 0), coef, precision=STEP_PRECISION)
+        g = problem.design.product(problem.residual(z))
+        g = np.vecdot(g, g) if g.ndim == 2 else g * g  # of the model without the column, over the targets
         room = left + H[gone] ** 2 / a[gone]
         scores = g / np.maximum(room, floor)
         scores[state.support] = -np.inf
@@ -94,19 +96,10 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         block = design.columns(short, cache=False)
         room = room[short] + (block * block) @ curvature - guessed[short]
         come = int(short[np.argmax(g[short] / np.maximum(room, floor[short]))])
-        after = refit(problem, state, np.append(np.delete(state.support, gone), come))
+        after = refit(problem, state, np.append(rest, come))
         if after is not None and problem.penalized_objective(after) < bound:
             return after
     return None
-
-
-def _gradient_without(problem: Problem, state: State, gone: int) -> Floats:
-    """Squared gradients of the model without the column at a position, summed over targets."""
-    support, coef = np.delete(state.support, gone), np.delete(state.coef, gone, axis=0)
-    columns = np.delete(state.factorised.lines, gone, axis=0)
-    _, z, _ = fit_support(problem, support, columns, coef, precision=STEP_PRECISION)
-    g = problem.design.product(problem.residual(z))
-    return np.vecdot(g, g) if g.ndim == 2 else g * g
 
 
 def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:

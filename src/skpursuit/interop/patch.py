@@ -17,16 +17,14 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-import sklearn.decomposition
-import sklearn.linear_model
+import sklearn.decomposition as coding
+import sklearn.linear_model as linear
 
 from skpursuit.estimators import omp, omp_functions
 from skpursuit.estimators.coder import PursuitCoder
 from skpursuit.parameters import warn_user
 
 LOG = logging.getLogger("skpursuit")
-Replaced = list[tuple[object, str, object]]  # (module, name, scikit-learn's own)
-_replaced: Replaced = []  # empty where scikit-learn is as it was
 
 
 def patch_sklearn() -> ExitStack:
@@ -48,32 +46,19 @@ def patch_sklearn() -> ExitStack:
     >>> OrthogonalMatchingPursuit.__module__
     'skpursuit.estimators.omp'
     """
+    if linear.orthogonal_mp in OURS:  # scikit-learn is as it was
+        for module, name, theirs in PLACES:
+            setattr(module, name, OURS[theirs])
+        LOG.info("scikit-learn's matching pursuit is run by skpursuit (unpatch_sklearn takes it back)")
     patch = ExitStack()
     patch.callback(unpatch_sklearn)
-    if _replaced:
-        return patch
-    linear, coding = sklearn.linear_model, sklearn.decomposition
-    ours: dict[object, object] = {
-        linear.OrthogonalMatchingPursuit: omp.OrthogonalMatchingPursuit,
-        linear.OrthogonalMatchingPursuitCV: omp.OrthogonalMatchingPursuitCV,
-        linear.orthogonal_mp: _in_place_of(linear.orthogonal_mp, _orthogonal_mp),
-        linear.orthogonal_mp_gram: _in_place_of(linear.orthogonal_mp_gram, _orthogonal_mp_gram),
-        coding.sparse_encode: _in_place_of(coding.sparse_encode, _sparse_encode),
-    }
-    homes = {inspect.getmodule(one) for one in (linear.orthogonal_mp, coding.sparse_encode)}
-    for module in (linear, coding, *homes):
-        for name, theirs in list(vars(module).items()):
-            if (inspect.isroutine(theirs) or inspect.isclass(theirs)) and theirs in ours:
-                _replaced.append((module, name, theirs))
-                setattr(module, name, ours[theirs])
-    LOG.info("scikit-learn's orthogonal matching pursuit is run by skpursuit (unpatch_sklearn takes it back)")
     return patch
 
 
 def unpatch_sklearn() -> None:
     """Give scikit-learn its own classes and functions back."""
-    while _replaced:
-        setattr(*_replaced.pop())
+    for place in PLACES:
+        setattr(*place)
 
 
 def _in_place_of(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,6 +108,23 @@ def _sparse_encode(X: Any, dictionary: Any, **given: Any) -> Any:
     if not 1 <= k <= d:
         return None
     return PursuitCoder(dictionary, k, n_jobs=given["n_jobs"]).transform(X).toarray()
+
+
+OURS: dict[object, object] = {
+    linear.OrthogonalMatchingPursuit: omp.OrthogonalMatchingPursuit,
+    linear.OrthogonalMatchingPursuitCV: omp.OrthogonalMatchingPursuitCV,
+    linear.orthogonal_mp: _in_place_of(linear.orthogonal_mp, _orthogonal_mp),
+    linear.orthogonal_mp_gram: _in_place_of(linear.orthogonal_mp_gram, _orthogonal_mp_gram),
+    coding.sparse_encode: _in_place_of(coding.sparse_encode, _sparse_encode),
+}
+HOMES = {inspect.getmodule(one) for one in (linear.orthogonal_mp, coding.sparse_encode)}
+# Where scikit-learn has these: modules, names, and its own classes and functions.
+PLACES = tuple(
+    (module, name, theirs)
+    for module in (linear, coding, *HOMES)
+    for name, theirs in vars(module).items()
+    if (inspect.isroutine(theirs) or inspect.isclass(theirs)) and theirs in OURS
+)
 
 
 def main(arguments: list[str]) -> None:

@@ -62,18 +62,13 @@ DEFAULT_ISA = select_isa()
 
 
 class VectorBytes(NamedTuple):
-    """Vectors cut to bytes, times a unit for each block of rows; m is a multiple of what is taken at a time.
+    """Vectors cut to bytes, times a unit for each block of rows; m is a multiple of those taken at a time."""
 
-    Attributes
-    ----------
-    digits : (m, padded rows) int8
-    offsets : (blocks, m) int32, -128 times the sum of the bytes: codes are stored with 128 added
-    units : (blocks, m) float32
-    """
-
-    digits: NDArray[np.int8]
-    offsets: NDArray[np.int32]
-    units: NDArray[np.float32]
+    digits: NDArray[np.int8]  # (m, padded rows)
+    offsets: NDArray[
+        np.int32
+    ]  # (blocks, m), -128 times the sum of the bytes: codes are stored with 128 added
+    units: NDArray[np.float32]  # (blocks, m)
 
 
 @njit(cache=True, nogil=True)
@@ -83,15 +78,10 @@ def multiply(lo, hi, form, panels, codes, scale, vectors, out):
     A block of a panel meets all vectors while it is in the first cache, and the next one is asked for
     meanwhile. The sum over a block is exact, those over blocks are float32.
 
-    Parameters
-    ----------
-    lo, hi : multiples of `PANEL_COLUMNS`
-    form : one of `ISA_TAGS`
-    panels : the panels, one for each `PANEL_COLUMNS` columns of `out`
-    codes : (panels, quads of rows, PANEL_COLUMNS, QUAD_ROWS) uint8
-    scale : (blocks, columns) float32
-    vectors : `VectorBytes` of m vectors, m a multiple of `form`, four digits in an int32
-    out : (m, columns) float32, written
+    `lo` and `hi` are multiples of `PANEL_COLUMNS`, `form` is one of `ISA_TAGS`, and `panels` has one for each
+    `PANEL_COLUMNS` columns of `out` (m, columns), float32. `codes` are (panels, quads of rows, PANEL_COLUMNS,
+    QUAD_ROWS) uint8, `scale` (blocks, columns) float32, and `vectors` are `VectorBytes` of m vectors, a
+    multiple of `form`, four digits in an int32.
     """
     words, quads, width = vectors.digits, codes.shape[1], scale.shape[1]
     m, group = words.shape[0], np.int64(form)
@@ -129,14 +119,10 @@ def quantize_vectors(grouped, fresh, R, before, cuts, vectors, sums):
     126; rounding adds at most 4 / 2 to the sum of bytes, and 255 * 128 < 2**15. Else the unit is the largest
     entry over 127.
 
-    Parameters
-    ----------
-    R : (m, n) float64, below one
-    before : (padded rows,) what is represented so far; it moves along
-    cuts : int, how often what is left of each vector is cut
-    vectors : `VectorBytes` of at least m * cuts vectors, written
-    sums : (m, 5, blocks), written: the sum of a vector, its 1-norm, and squared 2-norms: of what is not
-        represented, of all its cuts, and of itself
+    R is (m, n), float64 and below one. `before` (padded rows,) is what is represented so far; it moves along.
+    What is left of each vector is cut `cuts` times. Written are `vectors`, at least m * cuts of them, and
+    `sums` (m, 5, blocks): the sum of a vector, its 1-norm, and squared 2-norms: of what is not represented,
+    of all its cuts, and of itself.
     """
     v = np.empty(BLOCK_ROWS)
     whole, offsets, units = vectors

@@ -66,20 +66,6 @@ def accumulate_flat(lo, hi, flat, stride, rows, weights, out):  # type: ignore[n
                     sums[j] += w * x[j]
 
 
-@njit(cache=True, nogil=True)
-def accumulate_csr(indptr, indices, data, rows, weights, out):  # type: ignore[no-untyped-def]
-    """Add ``weights.T @ X[rows]`` to out (m, d) for X in CSR; the indices must have been checked.
-
-    Every row is read once for all targets; stored zeros and duplicates count as what they are.
-    """
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        for p in range(indptr[row], indptr[row + 1]):
-            j = indices[p]
-            for t in range(weights.shape[1]):
-                out[t, j] += weights[i, t] * data[p]
-
-
 def flat_rows(X: NDArray) -> tuple[NDArray, int] | None:
     """View the memory of X as a read-only 1-d array, with the number of entries from one row to the next.
 
@@ -101,18 +87,13 @@ def flat_rows(X: NDArray) -> tuple[NDArray, int] | None:
     return flat, stride
 
 
-def targets(weights: NDArray, out: NDArray) -> tuple[NDArray, NDArray]:
-    """View weights as (k, m) and sums as (m, d): one target is the case m = 1, not another path."""
-    return (weights[:, None], out[None]) if weights.ndim == 1 else (weights, out)
-
-
 def accumulate_dense(X: NDArray, rows: NDArray, weights: NDArray, out: NDArray) -> None:
     """Add the weighted rows of a dense float32 or float64 X to out.
 
     Fast when columns are adjacent in memory (C order, slices of columns); right for any strides. Rows, int64,
     may repeat; weights are (k,) or (k, m), and out, in C order, (d,) or (m, d).
     """
-    weights, sums = targets(weights, out)
+    weights, sums = (weights[:, None], out[None]) if weights.ndim == 1 else (weights, out)
     memory = flat_rows(X)
     per_row = X.shape[1] * weights.shape[1]
     step = max(8, threads.MAX_KERNEL_WORK // max(per_row, 1) // 8 * 8)

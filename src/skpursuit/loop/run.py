@@ -139,7 +139,7 @@ def make_run(
 ) -> Run:
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
-    base, before = design.for_run(), design.file_bytes
+    base, before = design.for_run(), design.access.file_bytes
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.workload(problem)
     if not base.in_memory:  # columns of the support, and residuals that are guessed
@@ -206,7 +206,11 @@ class Run:
         try:
             while self.stop_status is None and self.state.status is None:
                 done = len(self.history)
-                self.stop_status = self._limit() or self._iterate()
+                if done >= self.most_iterations:
+                    self.stop_status = Status.MAX_ITER
+                else:
+                    late = time.perf_counter() >= self.deadline
+                    self.stop_status = Status.TIME_LIMIT if late else self._iterate()
                 if self.checkpoint and time.perf_counter() - self.last_saved >= self.checkpoint.interval:
                     self._save()
                 if len(self.history) > done:
@@ -220,11 +224,6 @@ class Run:
             with np.errstate(over="ignore", invalid="ignore"):  # not saved: a longer run may go on
                 self.state = asking.count_reads(lambda: self.solver.finalize(self.problem, self.state))
             self.final_selections = asking.answers
-
-    def _limit(self) -> Status | None:
-        if len(self.history) >= self.most_iterations:
-            return Status.MAX_ITER
-        return Status.TIME_LIMIT if time.perf_counter() >= self.deadline else None
 
     def _iterate(self) -> Status | None:
         """One iteration; the state and the history change together, or not at all."""
@@ -255,18 +254,16 @@ class Run:
         """The outcome for the caller; predictions and objective must be those of the coefficients."""
         state, problem = self._not_above_start(), self.problem
         consistent, objective = check_consistency(problem, state)
-        state = replace(
-            state, objective=objective, status=state.status if consistent else Status.INCONSISTENT
-        )
+        status = state.status if consistent else Status.INCONSISTENT
         answers: list[Record | Selection] = [*self.history, *self.final_selections]
         coef = np.zeros((problem.design.shape[1], *problem.target_shape))
         coef[state.support] = state.coef
         return Result(
             coef=coef,
             support=state.support,
-            status=state.status or self.stop_status or Status.COMPLETE,
+            status=status or self.stop_status or Status.COMPLETE,
             n_iter=len(self.history),
-            objective=state.objective,
+            objective=objective,
             entries_read=sum(answer.entries_read for answer in answers),
             bytes_read=sum(answer.bytes_read for answer in answers),
             prepared_bytes=problem.design.reads.prepared_bytes,
@@ -274,7 +271,7 @@ class Run:
             dropped=state.dropped,
             selector=self.bound.describe(),
             stored_bytes=problem.design.reads.stored_bytes,
-            file_bytes=problem.design.file_bytes - self.bytes_before,
+            file_bytes=problem.design.access.file_bytes - self.bytes_before,
             audit=None if self.weigher is None else self.weigher.audit(self.history, self.solver.radius),
         )
 

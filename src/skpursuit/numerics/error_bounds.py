@@ -70,9 +70,8 @@ def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: FloatType)
     n, reach = len(r), residual_norms(r)
     if dtype == np.float64:
         return outer_error_bound(unit, sizes, reach, n * SMALLEST_SUBNORMAL)
-    return outer_error_bound(
-        unit, sizes, reach, n * 4 * n * SMALLEST_SUBNORMAL_F32 * reach + n * SMALLEST_SUBNORMAL
-    )
+    below = n * 4 * n * SMALLEST_SUBNORMAL_F32 * reach + n * SMALLEST_SUBNORMAL
+    return outer_error_bound(unit, sizes, reach, below)
 
 
 def sum_error_bound(unit: float, amounts: Floats, r: Floats) -> Floats:

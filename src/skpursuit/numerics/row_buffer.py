@@ -54,10 +54,6 @@ class RowBuffer:
         """The sum of rows times weights of shape (k,) or (k, m), of shape (n,) or (n, m)."""
         return (weights.T @ self.rows).T
 
-    def inner_products(self, v: np.ndarray) -> np.ndarray:
-        """Products of the rows with v of shape (n,) or (n, m)."""
-        return self.rows @ v
-
 
 def empty_in_temp_file(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array in a file without a name, which is gone when the array is."""

@@ -55,6 +55,11 @@ def fixed_order_vdot(a: Floats, b: Floats) -> float:
     return float(sums.cumsum()[-1] + np.dot(a[whole:], b[whole:]))
 
 
+def scaled_rows(values: Floats, factors: Floats) -> Floats:
+    """Values of shape (n,) or (n, m) times a factor for each of n rows."""
+    return values * (factors if values.ndim == 1 else factors[:, None])
+
+
 def block_sums_of_squares(lines: Floats) -> Floats:
     """Sums of squares of contiguous lines, one row for each piece, to be added in order."""
     whole = lines.shape[1] - lines.shape[1] % BLOCK_ROWS

@@ -26,16 +26,6 @@ _pool_size = 0
 _thread_state = threading.local()
 
 
-def _fallback() -> int:
-    """Thread count without a BLAS that can be asked: OMP_NUM_THREADS, else the processors we may use."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    from joblib import cpu_count
-
-    return cpu_count()
-
-
 def wait_interruptibly(future: Future[T]) -> T:
     """What a future gives; Ctrl-C is answered while it is waited for, also where another thread heard it."""
     while not wait([future], timeout=0.2).done:
@@ -50,7 +40,12 @@ def thread_count() -> int:
     """
     if getattr(_thread_state, "task", False):
         return 1
-    return max(1, min(thread_counts(), default=0) or _fallback())
+    if counts := thread_counts():
+        return max(1, min(counts))
+    from joblib import cpu_count
+
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]  # there is no BLAS that can be asked
+    return int(asked) if asked.isdigit() and int(asked) > 0 else cpu_count()
 
 
 @contextmanager
@@ -99,9 +94,7 @@ def start_parallel_for(
     if work < MIN_PARALLEL_WORK:  # many such calls a selection: no queue for them
         return partial(kernel, 0, total, *args)  # type: ignore[return-value]
     others = extra_threads(work)
-    pieces = (
-        min(CHUNKS_PER_THREAD * (others + 1), CHUNKS_PER_THREAD * work // MIN_PARALLEL_WORK) if others else 1
-    )
+    pieces = CHUNKS_PER_THREAD * min(others + 1, work // MIN_PARALLEL_WORK) if others else 1
     ranges = split_range(total, align, max(pieces, work // MAX_KERNEL_WORK))
     if len(ranges) > 1:
         return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)

@@ -11,7 +11,6 @@ of the design. The objective is a sum over rows: the penalty beside it is ridge 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from skpursuit.data import Design, drop_zero_weight_rows
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import check_range
-from skpursuit.numerics.sums import fixed_order_vdot, safe_norm
+from skpursuit.numerics.sums import fixed_order_vdot, safe_norm, scaled_rows
 from skpursuit.parameters import as_array, short_repr
 from skpursuit.problem.losses import Loss, Squared, as_loss
 from skpursuit.problem.scores import Absolute, GroupNorm, Score
@@ -80,7 +79,8 @@ class SampleLosses:
         parts = [slice(start, start + step) for start in range(0, len(z), step)]
         with np.errstate(over="ignore", invalid="ignore"):
             blocks = [self.loss.derivatives(self.y[part], z[part]) for part in parts]
-            values, residual, curvature = (self._weighted(_joined(parts)) for parts in zip(*blocks))
+            joined = (part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks))
+            values, residual, curvature = map(self._weighted, joined)
             return Derivatives(float(np.sum(values)), residual, curvature)
 
     @cached_property
@@ -239,12 +239,3 @@ def checked_weights(sample_weight: object, n: int) -> Floats:
         raise ValueError("sample_weight is zero for every sample; give at least one a positive weight")
     check_range(weights.max(keepdims=True), lambda _: "sample_weight")
     return weights
-
-
-def scaled_rows(values: Floats, factors: Floats) -> Floats:
-    """Values of shape (n,) or (n, m) times a factor for each of n rows."""
-    return values * (factors if values.ndim == 1 else factors[:, None])
-
-
-def _joined(parts: Sequence[Floats]) -> Floats:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

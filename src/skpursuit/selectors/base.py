@@ -107,7 +107,7 @@ class Exact(Selector):
         return exact_selection(design, query)
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
-        before = design.pass_seconds + design.access.sweep_seconds(expect.n_columns)  # norms, columns
+        before = design.access.pass_seconds + design.access.sweep_seconds(expect.n_columns)  # norms, columns
         return before + expect.n_queries * product_seconds(design, expect.n_targets)
 
 
@@ -120,7 +120,7 @@ def product_seconds(design: Design, residuals: int = 1) -> float:
     else:
         one = entries * COSTS.sparse_entry * NANO + 2e-5
         times = SPARSE_SHARE * residuals
-    return (one if residuals == 1 else one * times) + design.pass_seconds
+    return (one if residuals == 1 else one * times) + design.access.pass_seconds
 
 
 class BoundSelector:

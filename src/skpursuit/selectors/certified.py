@@ -94,7 +94,7 @@ class Certified(CodeSelector):
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
         (n, d), targets = design.shape, expect.n_targets
-        fine, there = self._fine(design, expect), design.has_made_codes
+        fine, there = self._fine(design, expect), design.access.has_made_codes
         if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * n * d))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
@@ -103,9 +103,9 @@ class Certified(CodeSelector):
             read = n * d * (COSTS.code_product / STEPS_PER_CODE_PASS + COSTS.path_code_product)
         build = COSTS.encode_entry + COSTS.encode_second_byte * fine
         if design.on_disk and not fine and n > SECOND_BYTE_ROWS // 4:  # columns in doubt cost a pass
-            read += design.pass_seconds / NANO
+            read += design.access.pass_seconds / NANO
         passes = 0.0 if there else 1.0  # over an X on disk
-        seconds = passes * (n * d * build * NANO + design.pass_seconds)
+        seconds = passes * (n * d * build * NANO + design.access.pass_seconds)
         if design.on_disk:
             paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))
             seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy
 
+from skpursuit.data.caches import gram_column
 from skpursuit.data.design import Design
-from skpursuit.data.gram_columns import gram_column
 from skpursuit.data.options import as_bytes
 from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
@@ -106,7 +106,7 @@ class Gram(Selector):
         left = design.access.gather_seconds(RECOMPUTED) if design.dtype == np.float32 else 0.0
         steps = expect.n_queries * ((terms + COSTS.gram_step) * NANO + left)
         width = GRAM_BATCH * -(-expect.n_columns // GRAM_BATCH_USED)
-        before = design.pass_seconds + design.access.sweep_seconds(width)
+        before = design.access.pass_seconds + design.access.sweep_seconds(width)
         products = product_seconds(design, expect.n_targets) + product_seconds(design, 1)  # X^T y, norms
         return before + blocks + products + steps
 
@@ -212,7 +212,7 @@ class GramSteps:
     """
 
     def __init__(self, problem: Problem, constraint: ConvexSet, exact: bool, gap_tol: float, xty: Floats):
-        from skpursuit.kernels import frank_wolfe as kernel
+        from skpursuit.kernels import gram_steps as kernel
 
         self.design, self.kernel, self.targets = (
             problem.design,

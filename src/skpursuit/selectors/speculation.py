@@ -145,7 +145,7 @@ class SpeculativePursuit:
 
     def _use_fine_codes(self) -> bool:
         """Go on with both bytes of the codes, where there are two and one was used so far."""
-        if self.frames is None or self.frames.fine or not self.design.codes().has_second_byte:
+        if self.frames is None or self.frames.fine or not self.design.codes().panels.fine:
             return False
         self.frames, self.here, self.poor_rounds = CodeErrorBounds(self.design, fine=True), None, 0
         return True
@@ -203,7 +203,7 @@ class SpeculativePursuit:
         most = min(MAX_CONTENDERS, self.design.limit.columns // (16 * self.design.shape[0]))
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
-        narrows = not frames.fine and frames.codes.has_second_byte and self.design.column_costs_full_pass
+        narrows = not frames.fine and frames.codes.panels.fine and self.design.column_costs_full_pass
         takes_pass = narrows and not self.design.caches.columns.contains_all(cols)  # over X
         if steps == 0 or takes_pass:
             return None
@@ -309,7 +309,7 @@ class SubsetPursuit(NamedTuple):
 
 def pursue_subset(lines: Floats, Q: Floats, r: Floats, steps: int, least: float = 0.0) -> SubsetPursuit:
     """Pursue r among lines, beside what the orthonormal rows of Q span, while winners score `least`."""
-    from skpursuit.kernels.gram_pursuit import omp_on_gram
+    from skpursuit.kernels.gram_steps import omp_on_gram
 
     shadow, whole = lines @ Q.T, lines @ lines.T
     sizes, c = np.diagonal(whole).astype(np.float64), (lines @ r).astype(np.float64)

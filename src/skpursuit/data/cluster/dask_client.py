@@ -51,17 +51,10 @@ normalize_token.register(TaskGraph, lambda graph: uuid4().hex)
 
 
 class Cluster:
-    """Where tasks run: the Dask client that is current when this is made, or Dask's scheduler for threads.
-
-    Attributes
-    ----------
-    client : distributed.Client, or None
-    round_trips : int
-        Round trips so far.
-    """
+    """Where tasks run: the Dask client that is current when this is made, or Dask's scheduler for threads."""
 
     def __init__(self) -> None:
-        self.client, self.round_trips = current_client(), 0
+        self.client, self.round_trips = current_client(), 0  # so far
 
     def persistable_bytes(self) -> float:
         """Bytes of X that the workers can keep in memory beside their work; 0 without a cluster."""

@@ -33,7 +33,7 @@ def make_store(X: da.Array | dd.DataFrame, options: DesignOptions) -> TileStore:
         names = [str(name) for name in X.columns]
         chosen = options.selected_columns(len(names), names)
         X, names = frame_array(X.iloc[:, chosen.tolist()]), [names[j] for j in chosen.tolist()]
-    elif options.selects_columns:
+    elif not (options.columns is None is options.exclude):
         X = X[:, options.selected_columns(X.shape[1], None)]
     return DaskStore(as_dask_array(X), names, options.memory_budget)
 

@@ -55,13 +55,7 @@ class ChunkSlice(NamedTuple):
 class DaskStore(TileStore):
     """Tiles on the workers of a Dask cluster, or made by Dask in this process.
 
-    Parameters
-    ----------
-    X : dask.array.Array of two dimensions, with known chunks
-    names : list of str, optional
-        Of the columns.
-    limit : MemoryBudget
-        Of the driver.
+    X has two dimensions and known chunks, `names` are of its columns, and `limit` is that of the driver.
     """
 
     in_memory = False

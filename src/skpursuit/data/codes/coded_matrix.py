@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from skpursuit.data.read_counter import ReadCounter
 from skpursuit.data.tile import Cost
-from skpursuit.data.view import column_sums, constant_bound
+from skpursuit.data.view import constant_bound
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import residual_norms
 from skpursuit.numerics.float_range import EPS
@@ -33,20 +33,16 @@ ValueAndBound = tuple[Floats, Floats]  # an estimate and a bound on its error
 
 
 class PathProducts(NamedTuple):
-    """Products of the decoded columns with the residuals of consecutive steps.
+    """Products g of the decoded columns with the residuals of consecutive steps, and what they lose.
 
-    Attributes
-    ----------
-    g : (steps, columns)
-    vector_errors : (steps, p), |g[t, j] - <decoded x_j, R[t]>| <= vector_errors[t] . column_factors[j]
-    norms : (steps, blocks), |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j], added in any order
-    represented : function of t that gives what `start_path_product` can go on from after step t; X in several
-        tiles has nothing to go on from, and starts again
+    |g[t, j] - <decoded x_j, R[t]>| <= vector_errors[t] . column_factors[j], and
+    |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j], added in any order. `represented(t)` is what
+    `start_path_product` can go on from after step t; X in several tiles has nothing, and starts again.
     """
 
-    g: Floats
-    vector_errors: Floats
-    norms: Floats
+    g: Floats  # (steps, columns)
+    vector_errors: Floats  # (steps, p)
+    norms: Floats  # (steps, blocks)
     represented: Callable[[int], PathState | None]
 
 
@@ -62,10 +58,8 @@ class TileCodeInfo(NamedTuple):
 
 def facts_of(codes: CodedTile) -> TileCodeInfo:
     """The facts about the codes of a tile."""
-    costs = [codes.cost(fine) for fine in (False, True)]
-    return TileCodeInfo(
-        codes.needs_no_rescaling, costs, codes.column_factors, codes.norm_bounds, codes.block_errors
-    )
+    costs, factors = [codes.cost(fine) for fine in (False, True)], codes.column_factors
+    return TileCodeInfo(codes.needs_no_rescaling, costs, factors, codes.norm_bounds, codes.block_errors)
 
 
 def followed(codes: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
@@ -189,7 +183,7 @@ class ViewCodes:
             known = view.correct_estimate(view.scale_rows(r), *known, self.panels.norm_bounds, where)
         if design.constant is None:
             return known
-        totals = column_sums(r), constant_bound(r)
+        totals = r.sum(axis=0), constant_bound(r)
         g, bound = (design._join_constant(part, last, cols) for part, last in zip(known, totals))
         return g, bound
 
@@ -241,11 +235,6 @@ class ViewCodes:
         share = len(cols) / max(1, self.design.store.shape[1])
         self.design.reads.add(int(entries * share), int(nbytes * share))
         return self.view.columns(self.panels.decoded(cols, second_byte), cols)
-
-    @property
-    def has_second_byte(self) -> bool:
-        """Whether panels have a second byte."""
-        return self.panels.fine
 
     def block_errors(self, second_byte: bool) -> Floats:
         """(blocks, columns), for `PathProducts.norms`. Blocks are those of X, 512 rows or fewer."""

@@ -43,90 +43,54 @@ Cut: TypeAlias = "tuple[float, QuantizedVectors]"  # a power of two, and what wa
 
 
 class QuantizedVectors(NamedTuple):
-    """Vectors as bytes, and what is known of them; see `kernel.quantize_vectors`.
+    """Vectors as bytes, and what is known of them; see `kernel.quantize_vectors`."""
 
-    Attributes
-    ----------
-    vectors : (m, rows) bytes with offsets and units
-    sums : (vectors, 5, blocks)
-    totals : (vectors, 5), sums of all blocks
-    each : cuts per vector
-    """
-
-    vectors: kernel.VectorBytes
-    sums: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    each: int
+    vectors: kernel.VectorBytes  # (m, rows) bytes with offsets and units
+    sums: NDArray[np.float64]  # (vectors, 5, blocks)
+    totals: NDArray[np.float64]  # (vectors, 5), sums of all blocks
+    each: int  # cuts per vector
 
 
 class PathState(NamedTuple):
-    """A residual of X that products of codes stand for, to go on from.
+    """A residual of X that products of codes stand for, to go on from."""
 
-    Attributes
-    ----------
-    u : (rows,), the residual
-    g : (columns,), products of the codes with it, without centres and powers of two
-    lost : what rounding lost of these, to be multiplied by the norms of the codes
-    """
-
-    u: Floats
-    g: Floats
-    lost: float
+    u: Floats  # (rows,), the residual
+    g: Floats  # (columns,), products of the codes with it, without centres and powers of two
+    lost: float  # what rounding lost of these, to be multiplied by the norms of the codes
 
 
 @dataclass(frozen=True)
 class CodedTile:
     """One-byte codes of the columns of a dense matrix, in panels, with error bounds.
 
-    Attributes
-    ----------
-    codes, second_byte : (panels of 16 columns, rows / 4, 16, 4) uint8, codes plus 128; or empty
-    scale : (blocks, columns padded to 16)
-    error : (1 or 2, blocks, columns padded to 16); bounds of the 2-norm of what one byte loses in a block,
-        and of what both lose
-    centre : (blocks, columns padded to 16)
-    norms : (columns,) upper bounds of the 2-norms of scale * code, with second bytes where there are some
-    exponent : (columns,) int; the codes are those of the column divided by two to this power
-    shape : (rows, columns) of the matrix
-    form : how products are made, one of `kernel.ISA_TAGS`; None: by the processor that makes them
+    Columns of `scale`, `centre` and `error` are padded to a multiple of 16.
     """
 
-    codes: NDArray[np.uint8]
-    second_byte: NDArray[np.uint8]
-    scale: NDArray[np.float32]
-    centre: NDArray[np.float64]
-    error: NDArray[np.float32]
-    norms: NDArray[np.float64]
-    exponent: NDArray[np.intc]
-    shape: tuple[int, int]
-    form: str | None = None
+    codes: NDArray[np.uint8]  # (panels of 16 columns, rows / 4, 16, 4), codes plus 128
+    second_byte: NDArray[np.uint8]  # the same, or empty
+    scale: NDArray[np.float32]  # (blocks, columns)
+    centre: NDArray[np.float64]  # (blocks, columns)
+    error: NDArray[
+        np.float32
+    ]  # (1 or 2, blocks, columns), bounds of the 2-norm of what one byte and both lose
+    norms: NDArray[np.float64]  # (columns,), upper bounds of the 2-norms of scale * code, with second bytes
+    exponent: NDArray[np.intc]  # (columns,), the codes are those of columns divided by two to this power
+    shape: tuple[int, int]  # of the matrix
+    form: str | None = None  # one of `kernel.ISA_TAGS`; None: the processor that makes products decides
 
     @staticmethod
     def build(
         X: Floats, form: str | None = None, fine: bool = False, totals: Floats | None = None
     ) -> CodedTile:
-        """Encode a finite 2-D float32 or float64 array of any layout.
+        """Encode a finite 2-D float32 or float64 array of any layout, with a second byte an entry if `fine`.
 
-        Parameters
-        ----------
-        X : (n, d) array
-        form : str, optional
-            How products are made; default: the fastest way that the processor has that makes them.
-        fine : bool
-            Whether a second byte an entry is made.
-        totals : (blocks, d) array, optional
-            Where the sums of the columns of each block of rows go, of X in C order.
+        `totals` (blocks, d) is where the sums of the columns of each block of rows go, of X in C order.
         """
         encoder = CodeEncoder(X, fine, totals is not None)
         coded = CodedTile(**encoder.build(), shape=X.shape, form=form)
         if totals is not None:
             np.ldexp(encoder.totals[:, : X.shape[1]], encoder.exponent, out=totals)
         return coded
-
-    @property
-    def made_by(self) -> str:
-        """The form of the kernel that makes products here."""
-        return self.form or kernel.DEFAULT_ISA
 
     @property
     def nbytes(self) -> int:
@@ -147,7 +111,8 @@ class CodedTile:
 
     def _quantize(self, rows: Floats, before: Floats | None, count: int) -> QuantizedVectors:
         """Cut vectors that are below one, along a path from `before`, or each by itself."""
-        m, blocks, group = len(rows), len(self.scale), int(kernel.ISA_TAGS[self.made_by])
+        form = self.form or kernel.DEFAULT_ISA
+        m, blocks, group = len(rows), len(self.scale), int(kernel.ISA_TAGS[form])
         full = -(-m * count // group) * group
         moving = np.zeros(self.codes.shape[1] * 4)
         if before is not None:
@@ -157,8 +122,8 @@ class CodedTile:
         offsets, units = np.zeros((blocks, full), np.int32), np.zeros((blocks, full), np.float32)
         vectors = kernel.VectorBytes(whole, offsets, units)
         sums = np.empty((m, 5, blocks))
-        rows, grouped = np.ascontiguousarray(rows), self.made_by == "avx2"
-        kernel.quantize_vectors(grouped, before is None, rows, moving, count, vectors, sums)
+        rows = np.ascontiguousarray(rows)
+        kernel.quantize_vectors(form == "avx2", before is None, rows, moving, count, vectors, sums)
         return QuantizedVectors(vectors, sums, sums.sum(axis=2), count)
 
     def _start_kernels(
@@ -173,7 +138,7 @@ class CodedTile:
             planes.append((self.second_byte, self.scale * np.float32(1.0 / SECOND_BYTE_SCALE)))
         made, ends = [np.empty((m, width), np.float32) for _ in planes], []
         for out, (codes, scale) in zip(made, planes):
-            args = (kernel.ISA_TAGS[self.made_by], panels, codes, scale, vectors, out)
+            args = (kernel.ISA_TAGS[self.form or kernel.DEFAULT_ISA], panels, codes, scale, vectors, out)
             work = m * codes.shape[1] * width // 4
             ends.append(start_parallel_for(kernel.multiply, width, SLAB, work, args))
 

@@ -117,22 +117,12 @@ def with_lazy_arrays(kind: type, values: dict[str, object], stored: dict[str, Ch
 class CodeStorage:
     """Where the tiles' codes of one kind are: in memory, on disk, or both.
 
-    Parameters
-    ----------
-    header : dict
-        What tells that codes in a folder are these: the identity of the source, and whether they are `fine`.
-    folder : Path, optional
-        Where they are to be found later; None: a temporary folder, if one is needed at all.
-    options : DesignOptions
-    reads : FileReads
+    `header` tells that codes in a folder are these: the identity of the source, and whether they are `fine`.
+    They are to be found later in `folder`; None: in a temporary one, if one is needed at all.
     """
 
     def __init__(
-        self,
-        header: dict[str, object],
-        folder: Path | None,
-        options: DesignOptions,
-        reads: FileReads,
+        self, header: dict[str, object], folder: Path | None, options: DesignOptions, reads: FileReads
     ) -> None:
         self.options = options
         self.header = {"format": CODES_FORMAT, **header}
@@ -246,6 +236,6 @@ class CodeStorage:
 
     def discard(self) -> None:
         """Forget everything, and remove what is not complete."""
-        self.options.memory_budget.release(self.granted)
+        self.options.memory_budget.allocated -= self.granted
         self.coded_tiles, self.granted, self.in_memory, self.pieces = {}, 0, set(), []
         self.cleaner.close()

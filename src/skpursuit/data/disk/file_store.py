@@ -35,16 +35,9 @@ if TYPE_CHECKING:
 
 
 class FileStore(TileStore):
-    """X by the readers of its tiles.
+    """X by the readers of its tiles, one list for each range of rows.
 
-    Parameters
-    ----------
-    recipes : list of list of TileReader
-        One list for each range of rows.
-    options : DesignOptions
-        With the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
-    names : list of str, optional
-        Of the columns, where the source has them.
+    `options` have the memory limit, the count of bytes read, and where codes go that do not fit in the limit.
     """
 
     in_memory, on_disk = False, True
@@ -93,7 +86,10 @@ class FileStore(TileStore):
                 yield place, call(fn, tile, given)
             return
         if self._stored is None:
-            header = {"identity": self.codes_identity, "tiles": len(self.places), "fine": fine}
+            inodes = repr([stamp.inode for stamp in self.files().values()]).encode()
+            edges = self.row_edges.tobytes() + self.col_edges.tobytes()
+            identity = hashlib.sha256(self.fingerprint(ReadCounter()) + inodes + edges).hexdigest()
+            header = {"identity": identity, "tiles": len(self.places), "fine": fine}
             self._stored = CodeStorage(header, self.codes_folder, self.options, self.file_reads[1])
             self._stored.load_existing()
         stored = self._stored
@@ -177,9 +173,10 @@ class FileStore(TileStore):
 
     def source_of(self, row: int, column: int) -> str:
         for place, recipe in zip(self.places, self.recipes):
-            rows, cols = place.rows, place.cols
-            if rows.start <= row < rows.stop and cols.start <= column < cols.stop:
-                return f", in {recipe.file_of(row - rows.start, column - cols.start)}"
+            for array, rows, cols, (i, j) in recipe.parts:
+                down, along = row - place.rows.start - i, column - place.cols.start - j
+                if 0 <= down < rows.stop - rows.start and 0 <= along < cols.stop - cols.start:
+                    return f", in {array.path}"
         return ""
 
     def gather_ahead_width(self) -> int:
@@ -208,7 +205,8 @@ class FileStore(TileStore):
 
     def files(self) -> dict[str, Stamp]:
         """The files, and what they were when the design was made."""
-        return {path: stamp for recipe in self.recipes for path, stamp in recipe.files()}
+        parts = (part.array for recipe in self.recipes for part in recipe.parts)
+        return {array.path: array.stamp for array in parts}
 
     def check_unchanged(self) -> None:
         for path, stamp in self.files().items():
@@ -221,10 +219,3 @@ class FileStore(TileStore):
         """
         files = [(os.path.basename(path), stamp.size, stamp.mtime_ns) for path, stamp in self.files().items()]
         return repr((files, self.options.columns, self.options.exclude, self.options.axis)).encode()
-
-    @property
-    def codes_identity(self) -> str:
-        """Hex digest of the files and the edges of tiles."""
-        inodes = repr([stamp.inode for stamp in self.files().values()]).encode()
-        edges = self.row_edges.tobytes() + self.col_edges.tobytes()
-        return hashlib.sha256(self.fingerprint(ReadCounter()) + inodes + edges).hexdigest()

@@ -186,7 +186,7 @@ def load_or_stream(
     """Some columns of arrays in files as a store; one array in memory where they fit in the limit."""
     budget = options.memory_budget
     [[whole]] = recipes_of(arrays, chosen, UNLIMITED.total_bytes, options.axis)
-    if budget.fits_in_memory(whole.nbytes):
+    if 2 * whole.nbytes <= budget.total_bytes:  # with its codes and all that is kept of it
         tile = whole.tile()
         whole.fill(tile.X)
         made = TileStore([[tile]])

@@ -182,7 +182,7 @@ def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStor
         raise FileError(files[0][0], "it has no rows", "write some")
     row_bytes, largest = len(names) * dtype.itemsize, max(group.shape[0] for group in groups)
     fitting = max(BLOCK_ROWS, 4 * limit.tile // row_bytes // BLOCK_ROWS * BLOCK_ROWS)
-    if largest > fitting and not limit.fits_in_memory(row_bytes * sum(group.shape[0] for group in groups)):
+    if largest > fitting and 2 * row_bytes * sum(group.shape[0] for group in groups) > limit.total_bytes:
         problem = f"a row group of {largest} rows takes {largest * row_bytes:,} bytes of memory_limit"
         remedy = f"write it again with row_group_size={min(16384, fitting)}"
         warn_user(f"{files[0][0]}: {problem}; {remedy}")

@@ -193,17 +193,6 @@ class TileReader:
                     array.read(rows, slice(first, first + 1), line[i : i + height, None])
         return out
 
-    def file_of(self, row: int, column: int) -> str:
-        """The file that has an entry of the tile."""
-        for array, rows, cols, (i, j) in self.parts:
-            if i <= row < i + rows.stop - rows.start and j <= column < j + cols.stop - cols.start:
-                return array.path
-        raise IndexError((row, column))
-
-    def files(self) -> list[tuple[str, Stamp]]:
-        """The files that it reads."""
-        return [(part.array.path, part.array.stamp) for part in self.parts]
-
 
 def npy_array(path: str, reads: FileReads) -> RawFileArray:
     """The array of a `.npy` file by its header."""

@@ -43,7 +43,6 @@ CLIP_LIMIT = 3.0  # mean absolute residuals beyond which a residual counts as th
 MAX_RIDGE_RANK = 1000  # rows or columns, whichever are fewer, up to which ridge regression is tried
 LOO_RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of the mean eigenvalue
 
-
 Model = TypeVar("Model")  # the models of all folds, as a search knows them
 
 

@@ -91,8 +91,11 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
             configs = [replace(config, ridge=ridge) for config in configs for ridge in ridges]
         current_monitor().set_total(len(configs) * self.max_size)
         for config in configs:
-            grams = self.grams if config.name == "omp" else None
-            models = self._models(config) if grams is None else self._models_of_grams(config, grams)
+            models, grams = self._models(config), self.grams
+            if grams is not None and config.name == "omp":
+                how = config.ridge or 0.0, list(range(1, self.max_size + 1)), False, OMP_JITTER
+                found = ((size, one, grams.evaluate(one)) for size, one in greedy_path(grams.squared, *how))
+                models = ((k, HeldOutLoss(grams.fold_fits(one), *loss[1:])) for k, one, loss in found)
             patience = PATH_PATIENCE if self.ends_early else self.max_size
             yield early_stopped_path(self, config.name, config.ridge or 0.0, models, patience, config=config)
 
@@ -120,11 +123,6 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
                 yield next(sizes), self._evaluate(found)
             if min(len(part) for part in parts) < group:
                 return
-
-    def _models_of_grams(self, config: FitConfig, grams: SquaredSearch) -> Models:
-        how = config.ridge or 0.0, list(range(1, self.max_size + 1)), False, OMP_JITTER
-        for size, one in greedy_path(grams.squared, *how):
-            yield size, HeldOutLoss(grams.fold_fits(one), *grams.evaluate(one)[1:])
 
     def null_model(self) -> HeldOutLoss:
         models = [[self._constant(y, train) for y in self.targets] for train in self.folds.train]

@@ -112,12 +112,10 @@ class SquaredSearch(CandidateSearch[FoldCoefs]):
             yield path
             if ridge > LEAST_RIDGE:
                 models = ((one.size, refit_without_ridge(self.squared, one.evaluation.model)) for one in path)
-                yield self._followed("relaxed", ridge, models)
+                yield self._path("relaxed", ridge, models)
 
-    def _path(self, family: str, ridge: float) -> list[Candidate]:
-        return self._followed(family, ridge, self._models(self.squared, family, ridge))
-
-    def _followed(self, family: str, ridge: float, models: Models) -> list[Candidate]:
+    def _path(self, family: str, ridge: float, models: Models | None = None) -> list[Candidate]:
+        models = self._models(self.squared, family, ridge) if models is None else models
         return early_stopped_path(self, family, ridge, ((size, self.evaluate(one)) for size, one in models))
 
     def _models(self, folds: FoldLeastSquares, family: str, ridge: float) -> Models:

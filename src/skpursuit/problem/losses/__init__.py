@@ -11,12 +11,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from skpursuit.problem.losses.base import REQUIRED_METHODS, Loss, UserLoss
-from skpursuit.problem.losses.huber import Huber
 from skpursuit.problem.losses.log_link import Gamma, Poisson, Tweedie
-from skpursuit.problem.losses.logistic import Logistic
-from skpursuit.problem.losses.multinomial import Multinomial
+from skpursuit.problem.losses.logistic import Logistic, Multinomial
 from skpursuit.problem.losses.quantile import Quantile
-from skpursuit.problem.losses.squared import Squared
+from skpursuit.problem.losses.squared import Huber, Squared
 
 __all__ = ["LOSSES", "Gamma", "Huber", "Logistic", "Loss", "Multinomial", "Poisson", "Quantile"]
 __all__ += ["Squared", "Tweedie", "as_loss"]
