@@ -1,6 +1,8 @@
-"""The runner of the benchmarks works, and the gate has the names of this edition."""
+"""The runner of the benchmarks works, the gate knows all names, and measured costs are written into place."""
 
 import sys
+from argparse import Namespace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import gate
+from cases import machine as costs
+
+from skpursuit.numerics import tuning
 
 from .support.process import ROOT, run_python
 
@@ -24,3 +29,48 @@ def test_a_tiny_case_runs():
 @pytest.mark.parametrize("name", ["quantized", "greedy 2%", "reject", "exact"])
 def test_the_gate_finds_every_selector(name):
     assert gate.selector_named(name)
+
+
+TEXT = costs.FILE.read_text("utf-8")
+BESIDE = ("SPARSE_SHARE", "LOAD_KERNELS")
+
+
+def executed(text):
+    """What a file of this text defines."""
+    space = {"__name__": tuning.__name__}
+    exec(compile(text, costs.FILE.name, "exec"), space)
+    return space
+
+
+def test_the_file_is_what_the_writer_writes_for_its_values():
+    values = asdict(tuning.COSTS) | {name: getattr(tuning, name) for name in BESIDE}
+    assert costs.written(TEXT, values) == TEXT
+
+
+def test_written_prices_are_read_back_and_the_rest_stays():
+    given = {name: 1.25 * (i + 1) for i, name in enumerate(asdict(tuning.COSTS))} | {"LOAD_KERNELS": 1e-4}
+    before, after = executed(TEXT), executed(costs.written(TEXT, given))
+    assert asdict(after["COSTS"]) == {n: float(f"{v:.2g}") for n, v in given.items() if n != "LOAD_KERNELS"}
+    assert after["LOAD_KERNELS"] == 1e-4
+    same = [name for name in before if name.isupper() and name not in ("COSTS", "LOAD_KERNELS")]
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    with pytest.raises(ValueError, match="wings stands 0 times"):
+        costs.written(TEXT, {"wings": 1.0})
+
+
+def test_every_constant_that_is_measured_stands_in_the_file(monkeypatch, tmp_path):
+    copy = tmp_path / "tuning.py"
+    copy.write_text(TEXT, "utf-8")
+
+    def timed(functions, repeats):
+        for function in functions.values():
+            function()
+        return dict.fromkeys(functions, 1e-3), {}
+
+    for name, fake in (("FILE", copy), ("best_times", timed), ("first_answers", lambda *_: [0.3])):
+        monkeypatch.setattr(costs, name, fake)
+    costs.costs(Namespace(quick=True, repeats=1, write=True))
+    after, present = executed(copy.read_text("utf-8")), asdict(tuning.COSTS)
+    same = [name for name, cost in asdict(after["COSTS"]).items() if cost == present[name]]
+    assert same == ["gram_term"]  # which is estimated
+    assert after["LOAD_KERNELS"] == 0.3

@@ -75,19 +75,22 @@ def test_limits_set_meanwhile_stay():
         library.set_num_threads(2)
 
 
-def test_fits_in_several_threads_leave_the_number_of_threads_alone():
+def test_fits_in_several_threads_leave_each_other_and_the_number_of_threads_alone():
     X, y, _ = datasets.make_sparse_signal(1000, 2000, 30, random_state=0)
-    design, fits = as_design(X), []
+    design, fits = as_design(X), {}
 
     def fit(k):
-        fits.append(minimize(design, y, OMP(n_nonzero_coefs=k), "certified"))
+        fits[k] = minimize(design, y, OMP(n_nonzero_coefs=k), "exact")
 
     workers = [threading.Thread(target=fit, args=(k,)) for k in (20, 30, 25, 10)]
     for thread in workers:
         thread.start()
     for thread in workers:
         thread.join(120)
-    assert len(fits) == 4
+    for k in (20, 30, 25, 10):
+        alone = minimize(X, y, OMP(n_nonzero_coefs=k), "exact")
+        assert fits[k].support.tolist() == alone.support.tolist()
+        assert fits[k].entries_read == alone.entries_read
     assert threads.thread_count() == 2
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import threading
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -24,7 +23,6 @@ from skpursuit import (
     PursuitClassifier,
     PursuitRegressor,
     Status,
-    as_design,
     minimize,
     orthogonal_mp,
 )
@@ -99,17 +97,19 @@ def test_checkpoint_is_saved_as_time_passes(tmp_path):
 
 
 def test_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
-    path = tmp_path / "run.ckpt"
-    run(checkpoint=path, callback=lambda r: r.iteration == 3)
+    path, solver, other = tmp_path / "run.ckpt", OMP(n_nonzero_coefs=K), X.copy()
+    given = {"loss": "huber", "checkpoint": path}
+    run(callback=lambda r: r.iteration == 3, **given)
     saved = path.read_bytes()
-    other = X.copy()
     other[0, 0] += 1
     for name, call in {
-        "X": lambda: minimize(other, Y, OMP(n_nonzero_coefs=K), checkpoint=path),
-        "y": lambda: minimize(X, Y + 1, OMP(n_nonzero_coefs=K), checkpoint=path),
-        "solver": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K + 1), checkpoint=path),
-        "selector": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K), "gram", checkpoint=path),
-        "loss": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K), loss="huber", checkpoint=path),
+        "X": lambda: minimize(other, Y, solver, **given),
+        "y": lambda: minimize(X, Y + 1, solver, **given),
+        "solver": lambda: minimize(X, Y, OMP(n_nonzero_coefs=K + 1), **given),
+        "selector": lambda: minimize(X, Y, solver, "certified", **given),
+        "loss": lambda: run(checkpoint=path),
+        "sample_weight": lambda: run(sample_weight=np.ones(60), **given),
+        "random_state": lambda: minimize(X, Y, solver, random_state=4, **given),
     }.items():
         with pytest.raises(ValueError, match=f"different {name}"):
             call()
@@ -160,40 +160,10 @@ def test_bad_arguments(call, error, words):
         call()
 
 
-def test_one_design_serves_two_threads():
-    design, results = as_design(X), {}
-
-    def fit(seed):
-        y = np.random.default_rng(seed).standard_normal(60)
-        results[seed] = minimize(design, y, OMP(n_nonzero_coefs=K))
-
-    threads = [threading.Thread(target=fit, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for seed, result in results.items():
-        y = np.random.default_rng(seed).standard_normal(60)
-        alone = minimize(X, y, OMP(n_nonzero_coefs=K))
-        assert result.support.tolist() == alone.support.tolist()
-        assert result.entries_read == alone.entries_read
-
-
 def test_time_limit_keeps_what_was_found():
     result = minimize(X, Y, OMP(n_nonzero_coefs=K), callback=lambda r: time.sleep(0.02), time_limit=0.05)
     assert result.status is Status.TIME_LIMIT
     assert 1 <= len(result.support) < K
-
-
-@pytest.mark.parametrize("given", [{"sample_weight": np.ones(len(Y))}, {"random_state": 4}])
-def test_a_run_does_not_go_on_without_what_it_was_made_with(tmp_path, given):
-    path, labels = tmp_path / "run.ckpt", np.sign(Y)
-    minimize(X, labels, OMP(3), "uniform", "logistic", checkpoint=path, **given)
-    content = path.read_bytes()
-    other = {"random_state": 5} if "random_state" in given else {}
-    with pytest.raises(ValueError, match=next(iter(given))):
-        minimize(X, labels, OMP(3), "uniform", "logistic", checkpoint=path, **other)
-    assert path.read_bytes() == content
 
 
 class Absolute3:

@@ -105,6 +105,7 @@ def test_bad_values_of_a_parameter_are_refused_by_its_name(name, parameter):
 OUTSIDE = {
     "minimize": {"random_state": (True,)},
     "OMP": {"n_nonzero_coefs": (0, 2.5)},
+    "OrthogonalMatchingPursuit": {"n_nonzero_coefs": (0,)},
     "MatchingPursuit": {"max_iter": (0,), "step_size": (0.0,)},
     "StoGradMP": {"batch_size": (0,)},
     "L1Ball": {"radius": (0.0,)},

@@ -1,21 +1,13 @@
 """Fits on the support: degenerate data, non-negativity, forced columns, weights, general losses."""
 
-import warnings
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
-from sklearn.linear_model import LogisticRegression
 
-from skpursuit import OMP, MatchingPursuit, Status, minimize
+from skpursuit import OMP, Status, minimize
 
 RNG = np.random.default_rng(5)
-
-
-def least_squares(X, y, support):
-    return np.linalg.lstsq(X[:, support], y, rcond=None)[0]
 
 
 @pytest.mark.parametrize("selector", ["exact", "gram"])
@@ -101,14 +93,6 @@ def test_positive_fits_end_however_often_columns_come_and_go(seed, n, d, most):
     assert result.objective < 10 * rounding**2
 
 
-def test_forced_columns_come_first_and_stay():
-    X, y = RNG.standard_normal((30, 12)), RNG.standard_normal(30)
-    result = minimize(X, y, OMP(n_nonzero_coefs=5, always_include=[7, 2]))
-    assert result.support[:2].tolist() == [7, 2]
-    assert len(result.support) == 5
-    np.testing.assert_allclose(result.coef[result.support], least_squares(X, y, result.support), atol=1e-10)
-
-
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
 def test_weights_are_repeated_samples(kind):
     X, y = RNG.standard_normal((20, 9)), RNG.standard_normal(20)
@@ -122,33 +106,6 @@ def test_weights_are_repeated_samples(kind):
         assert weighted.objective == pytest.approx(plain.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("trial", range(20))
-def test_gradient_pursuit_reaches_the_logistic_optimum_on_its_support(trial):
-    rng = np.random.default_rng(trial)
-    X = rng.standard_normal((120, 30))
-    y = np.where(rng.random(120) < 1 / (1 + np.exp(-X[:, :3] @ [1.0, -1.0, 0.5])), 1.0, -1.0)
-    result = minimize(X, y, OMP(n_nonzero_coefs=4), loss="logistic")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000)
-        reference.fit(X[:, result.support], y)
-    np.testing.assert_allclose(result.coef[result.support], reference.coef_[0], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("loss", "target"), [("huber", lambda z: z), ("poisson", lambda z: np.round(np.exp(z)))]
-)
-def test_other_losses_are_stationary_on_the_support(loss, target):
-    from skpursuit.problem.losses import as_loss
-
-    X = RNG.standard_normal((80, 20))
-    y = target(X[:, 3] - 0.5 * X[:, 7] + 0.1 * RNG.standard_normal(80))
-    result = minimize(X, y, OMP(n_nonzero_coefs=3), loss=loss)
-    assert {3, 7} <= set(result.support)
-    r = as_loss(loss).residual(y, X @ result.coef)
-    assert np.abs(X[:, result.support].T @ r).max() < 1e-5
-
-
 def test_separable_classes_need_the_ridge_to_stay_small():
     X = RNG.standard_normal((40, 10))
     y = np.sign(X[:, 2])
@@ -157,22 +114,6 @@ def test_separable_classes_need_the_ridge_to_stay_small():
     assert np.isfinite(plain.coef).all()
     assert 0 < ridged.coef[2] < 100
     assert np.abs(plain.coef).max() > np.abs(ridged.coef).max()
-
-
-def test_matching_pursuit_with_other_losses_descends():
-    X = RNG.standard_normal((50, 10))
-    for loss, y in (
-        ("logistic", np.sign(X[:, 1])),
-        ("poisson", np.round(np.exp(X[:, 2]))),
-        ("huber", X[:, 3]),
-    ):
-        result = minimize(X, y, MatchingPursuit(max_iter=20), loss=loss)
-        values = [record.objective for record in result.history]
-        assert all(b <= a for a, b in pairwise(values))
-        assert values[-1] < values[0]
-    limited = minimize(X, X[:, 0] + X[:, 1] + X[:, 2], MatchingPursuit(n_nonzero_coefs=2))
-    assert limited.status is Status.COMPLETE
-    assert len(limited.support) == 2
 
 
 def test_huber_fits_of_noise_free_targets_end_as_those_of_squared_loss_do():

@@ -10,9 +10,14 @@ from ..support import data
 from ..support.sources import NAMES, every_source, matrix
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, "file C", "file F"])
 def source(request, tmp_path):
-    design, dense = every_source(matrix(), tmp_path)[request.param]
+    if request.param.startswith("file"):  # in tiles
+        dense = matrix(600, 40)
+        design = data.on_disk(np.asarray(dense, order=request.param[-1]), tmp_path / "x.npy", 2**14)
+        assert len(design.store.places) > 3
+    else:
+        design, dense = every_source(matrix(), tmp_path)[request.param]
     loose = 2e-5 if design.dtype == np.float32 else 1e-11
     return design, dense, loose
 

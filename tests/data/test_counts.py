@@ -56,16 +56,6 @@ def test_sparse_counts_are_stored_entries():
         assert rows.bytes == X[[0, 9]].nnz * (8 + 4)
 
 
-def test_a_run_reports_the_sum_of_its_selections():
-    rng = np.random.default_rng(2)
-    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
-    result = minimize(X, y, OMP(n_nonzero_coefs=5), "exact")
-    assert result.entries_read == 5 * 40 * 30 == sum(r.entries_read for r in result.history)
-    assert result.bytes_read == 8 * result.entries_read
-    twice = minimize(as_design(X), y, OMP(n_nonzero_coefs=5), "exact")
-    assert twice.entries_read == result.entries_read
-
-
 def test_single_entries_are_counted_as_what_a_source_must_read():
     X = np.random.default_rng(0).standard_normal((40, 30))
     rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])

@@ -17,7 +17,7 @@ from skpursuit import OMP, Certified, PursuitClassifier, PursuitRegressor, as_de
 from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Workload
-from tests.support.data import TwoBytes, on_disk
+from tests.support.data import TwoBytes
 
 LIMIT = "4MB"
 
@@ -220,20 +220,6 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, how):
         minimize(design, y, OMP(n_nonzero_coefs=9), "exact", callback=change)
     with pytest.raises(ValueError, match=f"it was {how}"):
         minimize(design, y, OMP(n_nonzero_coefs=9), "exact")
-
-
-def test_contract_over_tiles_of_files(tmp_path):
-    X, _ = problem(600, 40)
-    for order in "CF":
-        design = on_disk(np.asarray(X, order=order), tmp_path / f"{order}.npy", 2**14)
-        assert len(design.store.places) > 3
-        r = np.random.default_rng(1).standard_normal((600, 2))
-        np.testing.assert_allclose(design.product(r), X.T @ r)
-        rows, cols = np.array([3, 599, 512]), np.array([0, 39, 5])
-        np.testing.assert_array_equal(design.entries(rows, cols), X[rows, cols])
-        out = np.zeros(40)
-        design.add_rows(rows, np.array([1.0, 2.0, -1.0]), out)
-        np.testing.assert_allclose(out, X[3] + 2 * X[599] - X[512])
 
 
 # -- estimators --------------------------------------------------------------------------------------------

@@ -89,10 +89,11 @@ def test_a_zero_residual_reads_nothing():
 def test_a_run_reports_the_sum_of_its_selections():
     X, _ = problem()
     y = X[:, :4].sum(axis=1)
-    for selector in ("greedy", "uniform", "importance", "halving", "halving-random", "reject"):
+    for selector in ("exact", "greedy", "uniform", "importance", "halving", "halving-random", "reject"):
         result = minimize(X, y, OMP(n_nonzero_coefs=6), selector, random_state=0)
         assert result.entries_read == sum(record.entries_read for record in result.history) > 0
         assert result.bytes_read == 8 * result.entries_read
-        again = minimize(X, y, OMP(n_nonzero_coefs=6), selector, random_state=0)
+        assert selector != "exact" or result.entries_read == result.n_iter * X.size
+        again = minimize(as_design(X), y, OMP(n_nonzero_coefs=6), selector, random_state=0)
         assert again.support.tolist() == result.support.tolist()
         assert again.entries_read == result.entries_read

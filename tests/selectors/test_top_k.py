@@ -7,7 +7,7 @@ import pytest
 
 from skpursuit import Certified, Exact, Gram, as_design
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.problem.scores import top_k
+from skpursuit.problem.scores import top_k, top_k_by_index
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k
 
 from ..support.asking import Absolute, GroupNorm, Signed, ask, query_of, random_question
@@ -80,3 +80,18 @@ def test_equal_norms_of_groups_are_ties_whatever_their_entries():
         assert top_k(GroupNorm().of(g * size), 2).tolist() == [0, 1]
     g = np.array([[3e-200, 4e-200], [3e150, 4e150], [0.0, 0.0]])  # squares leave the range
     np.testing.assert_allclose(GroupNorm().of(g), [5e-200, 5e150, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_top_set_agrees_with_a_stable_sort(seed):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(0, 6, rng.integers(1, 60)).astype(float)  # many ties
+    for k in range(scores.size + 3):
+        by_sorting = np.argsort(-scores, kind="stable")[:k]
+        np.testing.assert_array_equal(top_k_by_index(scores, k), np.sort(by_sorting))
+
+
+def test_excluded_entries_are_never_kept_before_others():
+    scores = np.zeros(6)
+    scores[:3] = -np.inf
+    np.testing.assert_array_equal(top_k_by_index(scores, 3), [3, 4, 5])

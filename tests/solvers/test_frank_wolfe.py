@@ -225,14 +225,8 @@ def test_the_automatic_error_bound_spares_rows_and_keeps_its_rate():
         minimize(X, np.floor(np.abs(y)), FrankWolfe(L1Ball(radius)), selector, "poisson")
 
 
-def test_wrong_arguments_are_refused():
+def test_several_targets_are_refused():
     X, y, _ = problem()
-    with pytest.raises(TypeError, match="L1Ball"):
-        FrankWolfe(2.0)
-    with pytest.raises(ValueError, match="open-loop"):
-        FrankWolfe(L1Ball(1.0), line_search="armijo")
-    with pytest.raises(ValueError, match="blended"):
-        FrankWolfe(L1Ball(1.0), variant="lazy")
     with pytest.raises(ValueError, match="one target"):
         minimize(X, np.column_stack([y, y]), FrankWolfe(L1Ball(1.0)))
 
