@@ -8,7 +8,7 @@ QUICK = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 
-.PHONY: demo test quick check bench-check clean
+.PHONY: demo test quick check bench bench-check dist clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo
@@ -29,6 +29,28 @@ check: $(VENV)/.ready
 bench-check: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py certified --only gaussian --seeds 2
 
+# The libraries of the field on one grid: docs/benchmarks.md. QUICK=1: a few small rows, into build/.
+BENCH = $(VENV)-bench
+bench: $(BENCH)/.ready
+	$(BENCH)/bin/python benchmarks/peers.py $(if $(QUICK),--quick --out build/benchmarks.csv)
+
+$(BENCH)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BENCH)/bin/python -m pip install --quiet -e ".[cli]"
+	for peer in $(PEERS); do $(BENCH)/bin/python -m pip install --quiet $$peer || echo "$$peer does not install here and is left out"; done
+	touch $@
+
+# The group `bench` of pyproject.toml, so that one that does not install takes no other along.
+PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['bench'])")
+
+# A wheel and an sdist in dist/, each installed into an environment of its own and tried outside this tree.
+dist: $(VENV)/.ready
+	rm -rf dist
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist .
+	for file in dist/*; do bash .ci/smoke $$file || exit 1; done
+
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"  # knows --group
@@ -36,4 +58,4 @@ $(VENV)/.ready: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(BENCH) build dist
