@@ -5,32 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skpursuit import (
-    OMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    Multinomial,
-    Status,
-    StoGradMP,
-    minimize,
-)
-from skpursuit.problem.losses import as_loss
-
-
-def targets(rng, n, loss):
-    if loss == "logistic":
-        return np.where(rng.random(n) < 0.5, -1.0, 1.0)
-    if loss == "poisson":
-        return rng.poisson(2.0, n).astype(float)
-    if isinstance(loss, Multinomial):
-        return np.append(rng.integers(3, size=n - 1), 2)
-    return rng.standard_normal(n)
-
-
-def objective(loss, y, z, weights):
-    losses = as_loss(loss).value(y, z)
-    return float(np.sum(losses if weights is None else weights * losses))
+from skpursuit import OMP, FrankWolfe, L1Ball, Status, minimize
 
 
 def test_a_pairwise_step_between_opposite_vertices_keeps_what_it_moves():
@@ -72,13 +47,3 @@ def test_coefficients_that_lose_their_digits_are_not_called_a_fit():
     result = minimize(X, other, OMP(2), "exact")
     assert result.status is Status.INCONSISTENT
     assert result.objective != result.history[-1].objective
-
-
-@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "poisson", Multinomial()], ids=repr)
-@pytest.mark.parametrize("solver", [GraSP(3), GraSP(3, refit=True), StoGradMP(3, max_iter=5)], ids=repr)
-def test_columns_of_zeros_give_the_zero_model(solver, loss):
-    y = targets(np.random.default_rng(0), 20, loss)
-    result = minimize(np.zeros((20, 30)), y, solver, loss=loss, random_state=0)
-    assert len(result.support) == 0
-    assert not result.coef.any()
-    assert result.objective == pytest.approx(objective(loss, y, np.zeros((20, *result.coef.shape[1:])), None))

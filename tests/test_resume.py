@@ -127,23 +127,6 @@ def test_a_factor_has_its_columns_those_that_depend_included(weights):
         np.testing.assert_allclose(factor.fitted, factor.Q.rows.T @ (factor.Q.rows @ factor.y), atol=1e-11)
 
 
-def test_two_factors_that_grow_from_one_do_not_share_what_is_new():
-    rng = np.random.default_rng(0)
-    columns, rest = rng.standard_normal((30, N)), rng.standard_normal(N)
-    first = empty_factor(rest, keeps_columns=True)
-    for column in columns[:9]:
-        first = first.add(column, 0.0)
-    before = first.Q.rows.tobytes()
-    one, other = first.add(columns[10], 0.0), first.add(columns[11], 0.0)
-    alone = first.Q.rows.copy()
-    for column in columns[12:]:
-        one, other = one.add(column, 0.0), other.add(column, 0.0)
-    assert first.Q.rows.tobytes() == before == alone.tobytes()
-    for grown, column in ((one, columns[10]), (other, columns[11])):
-        np.testing.assert_array_equal(grown.columns.rows[9], column)
-        np.testing.assert_allclose(grown.triangle().T @ grown.Q.rows, grown.columns.rows, atol=1e-11)
-
-
 def test_an_x_that_cannot_be_read_is_not_blamed_on_the_checkpoint(tmp_path, monkeypatch):
     file = tmp_path / "run.ckpt"
     minimize(X, Y, OMP(4), "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1))

@@ -10,26 +10,17 @@ import skpursuit as sk
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((80, 12))
 Y = X[:, 3] - 2 * X[:, 7] + 0.5 * X[:, 1] + 0.3 * RNG.standard_normal(80)
+KINDS = {"omp": sk.OMP, "mp": sk.MatchingPursuit, "cosamp": sk.CoSaMP, "grasp": sk.GraSP}
 MULTINOMIAL = {"multi_class": "multinomial"}
 #: Estimators with a name, and what replaces the name and the parameters that go into the object.
 MODELS = [
     *(
         (sk.PursuitRegressor(solver=name, n_nonzero_coefs=3), {"solver": kind(3), "n_nonzero_coefs": None})
-        for name, kind in (
-            ("omp", sk.OMP),
-            ("mp", sk.MatchingPursuit),
-            ("cosamp", sk.CoSaMP),
-            ("grasp", sk.GraSP),
-        )
+        for name, kind in KINDS.items()
     ),
     *(
         (sk.PursuitRegressorCV(solver=name, max_nonzero_coefs=4), {"solver": kind()})
-        for name, kind in (
-            ("omp", sk.OMP),
-            ("mp", sk.MatchingPursuit),
-            ("cosamp", sk.CoSaMP),
-            ("grasp", sk.GraSP),
-        )
+        for name, kind in KINDS.items()
     ),
     (sk.PursuitRegressor(solver="fw"), {"solver": sk.FrankWolfe(sk.L1Ball(1.0))}),
     *(

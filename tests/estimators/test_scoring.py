@@ -110,10 +110,7 @@ def test_names_and_callables_give_the_same_scores(problem):
     model = clone(PROBLEMS[problem][0]).set_params(max_nonzero_coefs=3, cv=3)
     given = {"sample_weight": weights}
     if hasattr(model, "class_weight"):
-        equal = {
-            "neg_log_loss": [weighted_scorer],
-            "accuracy": [make_scorer(accuracy_score)],
-        }
+        equal = {"neg_log_loss": [weighted_scorer], "accuracy": [make_scorer(accuracy_score)]}
     else:
         made = make_scorer(mean_squared_error, greater_is_better=False)
         equal = {"neg_mean_squared_error": [made, weighted_scorer], "r2": [make_scorer(r2_score)]}

@@ -89,16 +89,6 @@ def test_all_threads_work_at_once_and_none_nests(monkeypatch):
     assert len(set(names)) == 3
 
 
-def test_inside_a_task_there_is_one_thread(monkeypatch):
-    seen = []
-    with threadpool_limits(2, user_api="blas"):
-        threads.parallel_for(
-            lambda lo, hi: seen.append(threads.thread_count()), 2, 1, 10 * threads.MIN_PARALLEL_WORK, ()
-        )
-        assert seen == [1, 1]
-        assert threads.thread_count() == 2
-
-
 def test_long_work_is_cut_so_that_it_can_be_interrupted(monkeypatch):
     monkeypatch.setattr(threads, "thread_count", lambda: 1)
     calls = []

@@ -5,17 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
-from skpursuit import (
-    OMP,
-    CoSaMP,
-    GraSP,
-    Multinomial,
-    PursuitCoder,
-    StoGradMP,
-    SubspacePursuit,
-    as_design,
-    minimize,
-)
+from skpursuit import OMP, CoSaMP, GraSP, Multinomial, StoGradMP, SubspacePursuit, as_design, minimize
 
 
 def made(seed, n=60, d=40, targets=()):
@@ -177,24 +167,3 @@ def test_it_has_units(scale):
     expected = minimize(X, y, OMP(5, ridge=0.1)).coef
     found = minimize(X * scale, y, OMP(5, ridge=0.1 * scale * scale)).coef
     np.testing.assert_allclose(found * scale, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-5, 1e90])
-def test_the_coder_has_the_same_one(scale):
-    rng = np.random.default_rng(0)
-    atoms = rng.standard_normal((50, 30)) * rng.uniform(0.5, 2.0, (50, 1))
-    atoms[40] = atoms[3]
-    signals = rng.standard_normal((40, 30))
-    for ridge in (1e-6, 0.02, 1.0):
-        given = {"n_nonzero_coefs": 6, "ridge": ridge * scale * scale}
-        codes = PursuitCoder(atoms * scale, **given).transform(signals).toarray()
-        merged = PursuitCoder(atoms * scale, solver="cosamp", transform_max_iter=1, **given).transform(
-            signals
-        )
-        for y, code, other in zip(signals, codes, merged.toarray()):
-            expected = minimize(atoms.T, y, OMP(6, ridge=ridge)).coef
-            np.testing.assert_allclose(code * scale, expected, rtol=1e-8, atol=1e-9)
-            expected = minimize(atoms.T, y, CoSaMP(6, ridge=ridge, max_iter=1)).coef
-            np.testing.assert_allclose(other * scale, expected, rtol=1e-7, atol=1e-8)
-    with pytest.raises(ValueError, match=r"ridge.*(at least 0|in the range)"):
-        PursuitCoder(atoms, ridge=-1.0).fit()
