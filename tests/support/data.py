@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from skpursuit import Certified, as_design
-from skpursuit.data import gram_columns as grams
+from skpursuit.data import caches as grams
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.design import Design
 from skpursuit.data.disk.file_store import FileStore
