@@ -83,6 +83,12 @@ class FitConfig:
         """The name of the solver, or of the class of a solver object."""
         return self.solver if isinstance(self.solver, str) else type(self.solver).__name__
 
+    @property
+    def passes_all_sizes(self) -> bool:
+        """Whether one run gives the models of all sizes."""
+        solver = self.solver
+        return solver_class(solver).nested_path if isinstance(solver, str) else solver.passes_all_sizes
+
     def with_size(self, k: int) -> FitConfig:
         """The same for k coefficients; a solver object then has this limit instead of its own."""
         if isinstance(self.solver, Solver):
@@ -140,7 +146,7 @@ def _growing_fits(
     config: FitConfig, base: Design, y: Floats, weights: Floats | None, most: int
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
-    if not solver_class(config.solver).nested_path:
+    if not config.passes_all_sizes:
         yield from (fit_linear(config.with_size(k), base, y, weights) for k in range(1, most + 1))
         return
     (run, data), last = standardized_run(config.with_size(most), base, y, weights), None

@@ -10,6 +10,7 @@ are expensive, so a new column gets a good first coefficient with the others hel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -40,24 +41,32 @@ def start_factor(problem: Problem, positive: bool = False) -> QRFactor:
     return replace(empty_factor(problem.y, room=room), keeps_dependent=positive, shrinkage=ridge)
 
 
-def add_column(problem: Problem, state: State, j: int) -> State:
-    """Add column j to the support and fit again; a column that depends on the support is dropped instead.
+def add_columns(problem: Problem, state: State, columns: Sequence[int]) -> State:
+    """Add columns to the support and fit again; a column that depends on the support is dropped instead.
 
     Where coefficients must be at least zero, a column that depends on the others may still help: they reach a
     cone, not all they span. It is added without a row of Q, and only one of rounding alone is dropped.
     """
-    assert state.factor is not None
-    factor = state.factor.add_column(problem, j)
-    if factor is None:
-        return replace(state, dropped=np.append(state.dropped, j))
-    support = np.append(state.support, j)
+    factor, gone, support = state.factor, list[int](), state.support
+    assert factor is not None
+    for j in columns:
+        grown = factor.add_column(problem, j)
+        if grown is None:
+            gone.append(j)
+        else:
+            factor, support = grown, np.append(support, j)
+    dropped = np.append(state.dropped, gone) if gone else state.dropped
+    new = len(support) - len(state.support)
+    if not new:
+        return replace(state, dropped=dropped)
     if problem.quadratic:
-        return _least_squares(problem, support, factor, state.dropped)
-    column = factor.lines[-1]
-    first = initial_coefficient(problem, column, state.z, float(problem.penalties(support[-1:])[0]))
-    start, z = np.concatenate([state.coef, first[None]]), state.z + np.multiply.outer(column, first)
+        return _least_squares(problem, support, factor, dropped)
+    start, z = state.coef, state.z
+    for column, penalty in zip(factor.lines[-new:], problem.penalties(support[-new:]).tolist()):
+        first = initial_coefficient(problem, column, z, penalty)
+        start, z = np.concatenate([start, first[None]]), z + np.multiply.outer(column, first)
     fitted = fit_support(problem, support, factor.lines, start, z, precision=STEP_PRECISION)
-    return State(support, *fitted, state.dropped, factor=factor)
+    return State(support, *fitted, dropped, factor=factor)
 
 
 def refit(problem: Problem, state: State, support: Indices) -> State | None:

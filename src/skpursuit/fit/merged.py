@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import QRFactor
@@ -39,10 +40,13 @@ class NormalEquations(NamedTuple):
         return NormalEquations(self.merged[keep], self.gram[np.ix_(keep, keep)], self.moments[keep])
 
 
-def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit: bool) -> State:
-    """The k largest coefficients of a fit on the merged columns, on `refit` those of a fit to them alone.
+def fit_and_prune(
+    problem: Problem, state: State, merged: Indices, k: int, refit: bool, prune: str = "size"
+) -> State:
+    """The k best coefficients of a fit on the merged columns, on `refit` those of a fit to them alone.
 
-    `merged` ascends. Columns that depend on earlier ones are dropped.
+    The best are the largest, or with `prune` "gain" those without which the loss would rise most. `merged`
+    ascends. Columns that depend on earlier ones are dropped.
     """
     if problem.quadratic:
         equations, columns, order = normal_equations(problem, merged, state.memory)
@@ -51,8 +55,12 @@ def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit
     else:
         columns, order, memory = gathered(problem.design, merged), np.arange(len(merged)), {}
         coef, dropped = minimize_merged(problem, merged, columns, state)
-    keep = top_k_by_index(problem.score.of(coef), k)
-    keep = keep[problem.score.of(coef[keep]) > 0]
+    worth = problem.score.of(coef)
+    if prune == "gain":
+        known = equations.gram if problem.quadratic else second_derivatives(problem, columns, coef)
+        worth = worth * loss_per_size(known + np.diag(problem.penalties(merged)), worth > 0)
+    keep = top_k_by_index(worth, k)
+    keep = keep[worth[keep] > 0]
     kept, coef = coef[keep], np.zeros_like(coef)  # zeros are cheaper than copying the columns that are kept
     if refit and len(keep):
         lines = columns[np.argsort(order)[keep]]
@@ -66,6 +74,28 @@ def fit_and_prune(problem: Problem, state: State, merged: Indices, k: int, refit
     coef[keep] = kept
     z = (coef[order].T @ columns).T
     return State(merged[keep], kept, z, problem.value(z), dropped, memory)
+
+
+def loss_per_size(H: Floats, used: np.ndarray) -> Floats:
+    """The root of what the loss rises by without a coefficient of size 1, from its second derivatives H.
+
+    That is 1 / (H^-1)_jj among the columns that are `used`, in which the others are fitted again.
+    """
+    out, sizes = np.zeros(len(H)), np.sqrt(np.diag(H)[used])
+    sizes[sizes == 0] = 1.0  # curvature that has gone
+    factor = try_cholesky(H[np.ix_(used, used)] / np.multiply.outer(sizes, sizes))
+    if factor is None:  # nearly dependent columns: little is lost without one of them
+        out[used] = sizes
+        return out
+    inverse = solve_triangular(factor, np.eye(len(sizes)), lower=True, check_finite=False)
+    out[used] = sizes / np.sqrt(np.vecdot(inverse.T, inverse.T))
+    return out
+
+
+def second_derivatives(problem: Problem, columns: Floats, coef: Floats) -> Floats:
+    """Those of the loss in the coefficients of columns, of several targets their mean."""
+    curvature = problem.curvature((coef.T @ columns).T)
+    return weighted_gram(columns, curvature if curvature.ndim == 1 else curvature.mean(axis=1))
 
 
 def normal_equations(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skpursuit.data import Design, split_target
-from skpursuit.fit.growing import add_column, start_fit
+from skpursuit.fit.growing import add_columns, start_fit
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
@@ -82,13 +82,13 @@ def audit(
         problem, columns, forced, objectives = read_path(X, y, path, loss, ridge, fit_intercept)
         weigher, state = StepWeigher(problem.design), start_fit(problem)
         for j in forced:
-            state = add_column(problem, state, j)
+            state = add_columns(problem, state, [j])
         problem.design.columns(columns)  # gathered together
         slack = SAME_OBJECTIVE * problem.value(np.zeros_like(state.z))
         for t, j in enumerate(columns.tolist()):
             gone = np.concatenate([state.support, state.dropped])
             weigher.add(Query(problem.residual(state.z), score=problem.score, exclude=gone), j)
-            state = add_column(problem, state, j)
+            state = add_columns(problem, state, [j])
             if objectives is not None and not abs(state.objective - objectives[t]) <= slack:
                 raise ValueError(NOT_OF_THIS_DATA)
         return weigher.audit()

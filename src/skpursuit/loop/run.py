@@ -117,8 +117,9 @@ def minimize(
     with monitoring("minimize", verbose):
         run = make_run(design, y, solver, selector, loss, sample_weight, random_state)
         run.callback, run.time_limit = callback, time_limit
-        if audit and run.solver.selects_many:
-            raise ValueError(f"audit weighs solvers that take one column a step, got {run.solver!r}")
+        if audit and (run.solver.asks_for_many or run.solver.contest):
+            rule = "take one column a step, the one of the largest gradient"
+            raise ValueError(f"audit weighs solvers that {rule}, got {run.solver!r}")
         run.weigher = StepWeigher(run.problem.design) if audit else None
         run.bytes_before = run.bytes_before if known else 0
         if checkpoint is not None:
@@ -142,6 +143,9 @@ def make_run(
     base, before = design.for_run(), design.access.file_bytes
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.workload(problem)
+    if expect.contest and not chosen.answers_contests:
+        offer = "use 'exact', 'gram', 'certified' or 'auto'"
+        raise ValueError(f"{expect.contest} needs an exact selector, got {chosen!r}; {offer}")
     if not base.in_memory:  # columns of the support, and residuals that are guessed
         base.limit.reserve(8 * base.shape[0] * (expect.n_columns + MAX_GUESSES))
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from time import process_time
+from typing import ClassVar
 
 from skpursuit.data.design import Design
 from skpursuit.data.options import available_memory
@@ -23,6 +24,8 @@ class Auto(Selector):
 
     Exact selection stays unless another promises to take a quarter less: it needs no memory beside X.
     """
+
+    answers_contests: ClassVar[bool] = True
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         best, costs = self._best(design, expect)

@@ -40,6 +40,7 @@ class Selector(ABC):
     """
 
     random_access: ClassVar[str] = ""  # "rows" or "entries", where it reads these of X at random
+    answers_contests: ClassVar[bool] = False  # queries whose score is a contest (`contests.py`)
     #: a method (design, query) that yields the rounds in which columns compete, for `skpursuit.plots`: the
     #: rows read so far, the columns that are left, and their estimates of X^T r; None where there are none
     rounds: ClassVar[Callable[..., Iterator[Round]] | None] = None
@@ -102,6 +103,8 @@ class Exact(Selector):
     >>> Exact().select(as_design(np.eye(3)), Query(np.array([1.0, -5.0, 2.0]))).columns
     array([1])
     """
+
+    answers_contests: ClassVar[bool] = True
 
     def find(self, design: Design, query: Query) -> Selection:
         return exact_selection(design, query)

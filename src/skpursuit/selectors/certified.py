@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Certified(CodeSelector):
     sparse X the exact product is the certificate. Second bytes are made beforehand for solvers that ask for
     many columns, for long runs and tall X, and later where one byte leaves too many columns.
     """
+
+    answers_contests: ClassVar[bool] = True
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         if not design.has_codes:

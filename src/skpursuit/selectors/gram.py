@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import daxpy
@@ -59,6 +59,7 @@ class Gram(Selector):
         Bound in bytes on what is kept, or text such as "2GB".
     """
 
+    answers_contests: ClassVar[bool] = True
     memory_limit: int | str = 2**30
 
     def __post_init__(self) -> None:

@@ -117,6 +117,8 @@ class Workload:
     n_targets : int
     y : ndarray, optional
         Where r is X_S w_S - y, so that the gradient follows from coefficients.
+    contest : str
+        The parameter that makes scores a contest, as messages name it; empty without one.
     """
 
     n_queries: int = 1
@@ -125,9 +127,10 @@ class Workload:
     many_columns: bool = False
     n_targets: int = 1
     y: Floats | None = None
+    contest: str = ""
 
     @property
     def is_pursuit(self) -> bool:
         """Whether steps are those of a least-squares pursuit of one target, which can be guessed ahead."""
         pursues = self.y is not None and self.y.ndim == 1 and self.n_updates is not None
-        return pursues and not self.many_columns
+        return pursues and not (self.many_columns or self.contest)

@@ -21,6 +21,7 @@ from skpursuit.numerics.float_range import EPS, NonFiniteError, kth_largest
 from skpursuit.numerics.sums import fixed_order_dot
 from skpursuit.numerics.tuning import MAX_EXACT_CANDIDATES, SECOND_BYTE_CANDIDATES
 from skpursuit.problem.scores import top_k
+from skpursuit.selectors.contests import Contest
 from skpursuit.selectors.query import Query, Selection
 
 
@@ -66,6 +67,8 @@ def resolve_top_k(
     estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first; and where
     those that are left would cost a pass over X on disk, the pass is an exact product.
     """
+    if isinstance(query.score, Contest):
+        return _resolve_contest(design, query, query.score, estimate, codes)
     scores = query.score.of(estimate.value)
     if cols is None:
         scores[query.exclude] = -np.inf
@@ -101,6 +104,37 @@ def resolve_top_k(
     if design.column_costs_full_pass and query.k == 1:  # the winner will be asked for
         design.columns(answer.columns, prefetch_candidates=likely)
     return answer
+
+
+def _resolve_contest(
+    design: Design, query: Query, contest: Contest, estimate: Estimate, codes: CodeOrigin | None
+) -> Selection:
+    """The columns of the k best candidates of a contest, exactly; the same stages as for single columns."""
+    (scores, margin), recomputed = contest.intervals(estimate), 0
+    scores[contest.without(query.exclude)] = -inf
+    left = find_contenders(scores, margin, query.k)
+    best = left[np.lexsort((left, -scores[left]))]
+    settled = len(left) <= query.k and (not query.ordered or _in_order(scores, margin, left))
+    if not (settled and (scores[left] > margin[left]).all()):  # a score of zero is no reason to be chosen
+        doubtful = np.sort(contest.columns(left))
+        wide = codes is not None and not codes.refined
+        few = MAX_EXACT_CANDIDATES if codes is None or codes.fine else SECOND_BYTE_CANDIDATES
+        if wide and len(doubtful) > few:
+            refined = design.codes(fine=True).estimate(query.r, doubtful, second_byte=True)
+            both = Estimate(estimate.value.copy(), np.array(estimate.error))
+            both.value[doubtful], both.error[doubtful] = refined  # type: ignore[index]
+            return _resolve_contest(design, query, contest, both, CodeOrigin(True, True))
+        if codes is not None and design.access.costs_a_pass(doubtful):
+            bound = design.rounding(query.r)
+            exact = Estimate(design.product(query.r), bound)
+            return _resolve_contest(design, query, contest, exact, None)
+        best = left[top_k(contest.decide(design, query.r, left), query.k)]
+        recomputed = len(doubtful)
+    columns = contest.columns(best)
+    g = design.dots(columns, query.r) if recomputed else estimate.value[columns]
+    if design.column_costs_full_pass:
+        design.columns(columns, prefetch_candidates=lambda count: top_k(contest.of(estimate.value), count))
+    return Selection(columns, g, "exact", n_recomputed=recomputed)
 
 
 def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:

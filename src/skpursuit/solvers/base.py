@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import partial
 from math import sqrt
 from typing import ClassVar, Self
 
@@ -18,7 +19,7 @@ from numpy.random import Generator
 
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
-from skpursuit.parameters import check_count, check_flag, check_indices, check_nonnegative
+from skpursuit.parameters import check_choice, check_count, check_flag, check_indices, check_nonnegative
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
@@ -26,10 +27,15 @@ from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Workload
 
 NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
-    **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size"), check_count),
+    **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size", "atoms_per_step"), check_count),
     **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_nonnegative),
 }
-OTHER_CHECKS = dict.fromkeys(("positive", "refit", "swaps"), check_flag) | {"always_include": check_indices}
+OTHER_CHECKS: dict[str, Callable[..., None]] = {
+    **dict.fromkeys(("positive", "refit", "swaps"), check_flag),
+    "always_include": check_indices,
+    "score": partial(check_choice, known=("correlation", "gain")),
+    "prune": partial(check_choice, known=("size", "gain")),
+}
 
 
 class Solver(ABC):
@@ -62,6 +68,21 @@ class Solver(ABC):
         """The solver of an estimator's parameters: those it has not are left out, None means its default."""
         known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if name in known and value is not None})
+
+    @property
+    def asks_for_many(self) -> bool:
+        """Whether a query of this solver is for more than one column."""
+        return self.selects_many
+
+    @property
+    def passes_all_sizes(self) -> bool:
+        """Whether a run passes through the models of all sizes, one by one."""
+        return self.nested_path
+
+    @property
+    def contest(self) -> str:
+        """The parameter that makes scores a contest of more than single entries of X^T r; or nothing."""
+        return ""
 
     @property
     def radius(self) -> float | None:
@@ -114,9 +135,10 @@ class Solver(ABC):
             n_queries=steps,
             n_columns=visits,
             n_updates=self.n_updates,
-            many_columns=self.selects_many,
+            many_columns=self.asks_for_many,
             n_targets=max(1, *problem.target_shape) if problem.target_shape else 1,
             y=problem.y if problem.quadratic else None,
+            contest=self.contest,
         )
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:

@@ -54,6 +54,10 @@ class CoSaMP(Solver):
     ridge : float
         Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
         column of a design. It shrinks coefficients while columns are chosen and in the result.
+    prune : {"size", "gain"}
+        Keep the largest coefficients, or those without which the loss would rise most: w_j^2 / (G^-1)_jj,
+        with G the second derivatives on the merged columns. Size is the better rule where columns near each
+        other are alike, gain among near copies.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class CoSaMP(Solver):
     max_iter: int = 100
     refit: bool = False
     ridge: float = 0.0
+    prune: str = "size"
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
@@ -99,7 +104,7 @@ class CoSaMP(Solver):
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
             return best_iterate(problem, state, Status.CYCLING)
-        after = fit_and_prune(problem, state, merged, self.sparsity(problem), self.refit)
+        after = fit_and_prune(problem, state, merged, self.sparsity(problem), self.refit, self.prune)
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = track_best(problem, state, replace(after, memory=memory))
         after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after
@@ -124,7 +129,7 @@ class GraSP(CoSaMP):
 
     Parameters
     ----------
-    n_nonzero_coefs, max_iter, refit, ridge
+    n_nonzero_coefs, max_iter, refit, ridge, prune
         As in `CoSaMP`.
     tol, rtol : float, optional
         As in `CoSaMP` for squared loss. With others, stop once a step lowers the objective by at most this
@@ -150,7 +155,7 @@ class StoGradMP(GraSP):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge
+    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge, prune
         As in `GraSP`.
     batch_size : int, optional
         Rows in B. Default: k. 1 is the method of the paper's experiments, and needs far more steps.

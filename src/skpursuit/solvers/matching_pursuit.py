@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import ClassVar, TypeVar
 
@@ -17,16 +18,18 @@ import numpy as np
 from numpy.random import Generator
 
 from skpursuit.fit.gram_schmidt import dependent_columns
-from skpursuit.fit.growing import add_column, grows_from_zero, start_fit
+from skpursuit.fit.growing import add_columns, grows_from_zero, start_fit
 from skpursuit.fit.newton import coordinate_step, fit_support
+from skpursuit.fit.remainders import after_columns
 from skpursuit.fit.swaps import apply_swaps
-from skpursuit.numerics.arrays import Floats
+from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.scores import Score, Signed
+from skpursuit.problem.scores import Score, Signed, top_k
 from skpursuit.problem.state import SparseUpdate, State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
+from skpursuit.selectors.contests import Gain
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
@@ -65,6 +68,13 @@ class OMP(Solver):
         `always_include` ones stay. An exchange costs about k^2 d operations and a Gram column. The path of
         sizes that an estimator takes from one run has exchanged models too, and a smaller one need not be
         part of a larger one.
+    score : {"correlation", "gain"}
+        Take the column with the largest |gradient|, or the one that lowers the loss most: its gradient is
+        compared with what the support leaves of the column ("gain": orthogonal least squares, FROLS). That
+        takes a Gram column a step, squared loss without a ridge, and an exact selector.
+    atoms_per_step : int
+        Columns taken from one gradient, the best first (generalised OMP). More than one saves gradients and
+        fits where a model has hundreds of columns.
 
     Examples
     --------
@@ -86,6 +96,20 @@ class OMP(Solver):
     always_include: Sequence[int] = ()
     ridge: float = 0.0
     swaps: bool = False
+    score: str = "correlation"
+    atoms_per_step: int = 1
+
+    @property
+    def asks_for_many(self) -> bool:
+        return self.atoms_per_step > 1
+
+    @property
+    def passes_all_sizes(self) -> bool:
+        return self.atoms_per_step == 1
+
+    @property
+    def contest(self) -> str:
+        return "score='gain'" if self.score == "gain" else ""
 
     def with_forced(self, columns: tuple[int, ...]) -> OMP:
         k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
@@ -104,14 +128,37 @@ class OMP(Solver):
         return self.max_iter or problem.design.shape[1] + 1
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
-        steps = min(self.sparsity(problem), self.max_iterations(problem), *problem.design.shape)
-        return steps, steps
+        columns = min(self.sparsity(problem), *problem.design.shape)
+        steps = min(ceil(columns / self.atoms_per_step), self.max_iterations(problem))
+        return steps, min(columns, steps * self.atoms_per_step)
 
-    def _try_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
-        """The state with the column found; None where it would not improve."""
-        j = int(answer.columns[0])
-        helps = grows_from_zero(problem, j, r) if self.positive else has_nonzero_gradient(problem, r, answer)
-        return add_column(problem, state, j) if helps else None
+    def _try_columns(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
+        """The state with the columns found; None where none of them would improve it."""
+        if self.positive:
+            columns = [j for j in answer.columns.tolist() if grows_from_zero(problem, j, r)]
+        else:
+            columns = answer.columns[nonzero_gradients(problem, r, answer)].tolist()
+        if not columns:
+            return None
+        return self._followed(problem, state, add_columns(problem, state, columns), answer)
+
+    def _followed(
+        self, problem: Problem, before: State, after: State, answer: Selection | None = None
+    ) -> State:
+        """The state, with what its support leaves of all columns where they are compared by it."""
+        if self.score != "gain":
+            return after
+
+        def likely(count: int) -> Indices:
+            known = None if answer is None else answer.full_gradient
+            g = problem.design.product(problem.residual(before.z)) if known is None else known.value
+            scores = problem.score.of(g)
+            scores[list(problem.design.caches.gram_columns.arrays)] = -np.inf
+            return top_k(scores, count)
+
+        known = {name: before.memory[name] for name in before.memory.keys() & {"squares", "errors"}}
+        after = replace(after, memory={**after.memory, **known})
+        return after_columns(problem, after, len(before.support), likely)
 
     def finalize(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.always_include):
@@ -127,17 +174,21 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         if self.positive and self.swaps:
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
-        state = start_fit(problem, self.positive)
+        if self.score == "gain" and (not problem.quadratic or self.positive or self.ridge > 0):
+            raise ValueError("score='gain' needs squared loss, without positive=True and without a ridge")
+        first = state = start_fit(problem, self.positive)
         for j in check_forced(self.always_include, problem, self.sparsity(problem)):
-            state = add_column(problem, state, j)
-        return self._with_status(problem, state)
+            state = add_columns(problem, state, [j])
+        return self._with_status(problem, self._followed(problem, first, state))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         score: Score = Signed() if self.positive else problem.score
+        if self.score == "gain":
+            score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - len(state.support)
-        taken = np.concatenate([state.support, state.dropped])
-        query = Query(problem.residual(state.z), 1, score, taken, rng, state=state, n_remaining=left)
-        after = retry_exactly(select, query, lambda answer: self._try_column(problem, state, query.r, answer))
+        count, taken = min(self.atoms_per_step, left), np.concatenate([state.support, state.dropped])
+        query = Query(problem.residual(state.z), count, score, taken, rng, state=state, n_remaining=left)
+        after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
         if after is None:
             return replace(state, status=Status.OPTIMAL)
         if len(after.support) > len(state.support):
@@ -174,11 +225,12 @@ def retry_exactly(
     return None
 
 
-def has_nonzero_gradient(problem: Problem, r: Floats, answer: Selection) -> bool:
-    """Whether the column's gradient is not zero; of an exact answer that is certain."""
-    if answer.certificate == "exact":
-        return bool(answer.gradient.any())
-    return bool(np.any(problem.design.columns(answer.columns[:1])[0] @ r))
+def nonzero_gradients(problem: Problem, r: Floats, answer: Selection) -> np.ndarray:
+    """Which of the columns have a gradient that is not zero; of an exact answer that is certain."""
+    g = answer.gradient
+    if answer.certificate != "exact":
+        g = np.stack([line @ r for line in problem.design.columns(answer.columns)])
+    return np.asarray(g.reshape(len(g), -1).any(axis=1))
 
 
 def after_rejection(problem: Problem, before: State, after: State, select: SelectionOracle) -> State:
@@ -264,7 +316,7 @@ class MatchingPursuit(Solver):
         j = retry_exactly(
             select,
             query,
-            lambda found: int(found.columns[0]) if has_nonzero_gradient(problem, query.r, found) else None,
+            lambda found: int(found.columns[0]) if nonzero_gradients(problem, query.r, found)[0] else None,
         )
         if j is None:
             return replace(state, status=Status.OPTIMAL)

@@ -31,7 +31,7 @@ class SubspacePursuit(Solver):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, ridge
+    n_nonzero_coefs, tol, rtol, max_iter, ridge, prune
         As in `CoSaMP`.
 
     Examples
@@ -51,6 +51,7 @@ class SubspacePursuit(Solver):
     rtol: float | None = None
     max_iter: int = 100
     ridge: float = 0.0
+    prune: str = "size"
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few steps settle it; each visits k columns, many of them again."""
@@ -69,7 +70,7 @@ class SubspacePursuit(Solver):
         found = select(query).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
-        after = fit_and_prune(problem, state, np.union1d(state.support, found), k, refit=True)
+        after = fit_and_prune(problem, state, np.union1d(state.support, found), k, True, self.prune)
         if not problem.penalized_objective(after) < problem.penalized_objective(state):
             return replace(state, status=Status.STALLED)
         return stop_on_residual(problem, after, self.tol, self.rtol)

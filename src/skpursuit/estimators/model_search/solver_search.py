@@ -27,7 +27,6 @@ from skpursuit.estimators.model_search.squared_search import SquaredSearch, gree
 from skpursuit.estimators.standardized import optimal_intercept
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
-from skpursuit.solvers import solver_class
 
 Models = Iterator[tuple[int, HeldOutLoss[list[list[LinearFit]]]]]
 OMP_JITTER = 1e-10  # share of a column that keeps dependent ones solvable
@@ -106,7 +105,7 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
     def _models(self, config: FitConfig) -> Models:
         """Models of all folds, size by size; where their factors need much memory, fold after fold."""
         n_folds, n = self.folds.shape
-        nested = solver_class(config.solver).nested_path  # else each size is a run of its own
+        nested = config.passes_all_sizes  # else each size is a run of its own
         small = not nested or (self.base.in_memory and 8 * n_folds * n * self.max_size <= MOST_BYTES)
         group = (PATH_PATIENCE if nested else 1) if small else self.max_size + 1
         watch, sizes = current_monitor(), count(1)
