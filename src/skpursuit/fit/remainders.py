@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import daxpy, dtpsv
 
-from skpursuit.data.gram_columns import gram_column
+from skpursuit.data.caches import gram_column
 from skpursuit.fit.gram_schmidt import QRFactor, are_dependent, row_products
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import outer_error_bound
