@@ -8,7 +8,7 @@ QUICK = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 
-.PHONY: demo test quick check bench bench-check dist clean
+.PHONY: demo test quick check docs bench bench-check dist clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo
@@ -24,6 +24,11 @@ check: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site in docs/_build/html: warnings and broken links are errors. The examples of the gallery run.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/links.py docs/_build/html
 
 # Certified fits against exact BLAS, with floors under the ratios; on a quiet machine, about a minute.
 bench-check: $(VENV)/.ready
@@ -57,5 +62,9 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet -e ".[cli,audio,parquet,dask]" --group test
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(BENCH) build dist
+	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/gallery docs/api/generated

@@ -1,18 +1,34 @@
-"""The README's examples run and print what they say; what the documents name is there."""
+"""The examples of README and site run and print what they say; what the documents name is there."""
 
 import builtins
 import contextlib
+import inspect
 import io
 import re
 from pathlib import Path
 
 import pytest
 
+import skpursuit
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-FILES = (README, ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"))
+DOCS = ROOT / "docs"
+FILES = (README, ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md"))
 PAGES = [str(path.relative_to(ROOT)) for path in FILES]
+PYTHON = re.compile(r"```python\n(.*?)```\n(?:\n```\n(.*?)```\n)?", re.S)  # and what it prints
+EXAMPLES = [page for page in PAGES if PYTHON.search((ROOT / page).read_text()) and "extending" not in page]
 BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.S)
+
+
+def run_examples(page):
+    """Run the blocks of a page in one namespace."""
+    names: dict = {"__name__": page}
+    for code, expected in PYTHON.findall((ROOT / page).read_text(encoding="utf-8")):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, page, "exec"), names)
+        assert out.getvalue() == expected, code
 
 
 def test_examples_print_what_they_say_after_a_plain_install(tmp_path, monkeypatch):
@@ -25,19 +41,32 @@ def test_examples_print_what_they_say_after_a_plain_install(tmp_path, monkeypatc
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(builtins, "__import__", plain)
-    blocks = BLOCK.findall(README.read_text())
-    names: dict = {}
-    checked = 0
-    for (kind, code), (after, expected) in zip(blocks, [*blocks[1:], ("end", "")]):
-        if kind != "python":
-            continue
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(code, str(README), "exec"), names)
-        assert after == ""
-        assert out.getvalue() == expected
-        checked += 1
-    assert checked >= 3
+    run_examples(README.name)
+    assert len(PYTHON.findall(README.read_text())) >= 3
+
+
+@pytest.mark.parametrize("page", [page for page in EXAMPLES if page != README.name])
+def test_examples_of_the_pages_print_what_they_say(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    try:
+        run_examples(page)
+    except ModuleNotFoundError as missing:  # of the projects that this one works with
+        pytest.skip(f"{missing.name} is not installed")
+
+
+def test_every_public_name_has_a_place_and_an_example_in_the_reference():
+    text = "".join(path.read_text(encoding="utf-8") for path in DOCS.glob("api/*.md"))
+    listed = set(re.findall(r"^   ([\w.]+)$", text, re.M))
+    used = set(re.findall(r"\w+", "".join(code for code, _ in PYTHON.findall(text))))
+    public = set()
+    for name in set(skpursuit.__all__) - {"__version__"}:
+        thing = getattr(skpursuit, name)
+        own = [n for n, t in vars(thing).items() if getattr(t, "__module__", "") == f"skpursuit.{name}"]
+        of_module = {f"{name}.{one}" for one in own if not one.startswith("_")}
+        public |= of_module if inspect.ismodule(thing) else {name}
+    assert sorted(public - listed) == []
+    assert sorted(name for name in public if name.split(".")[-1] not in used) == []
 
 
 @pytest.mark.parametrize("name", ["demo", "test"])
@@ -74,13 +103,21 @@ def test_every_file_that_is_named_exists(page):
     text = (ROOT / page).read_text()
     there = {
         str(path)
-        for folder in ("src", "benchmarks", "examples", "tests")
+        for folder in ("src", "benchmarks", "examples", "tests", "docs")
         for path in (ROOT / folder).rglob("*.py")
     }
     named = set(re.findall(r"[\w/]+\.py\b", text))
     assert [name for name in named if not any(path.endswith("/" + name) for path in there)] == []
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
-    assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+    assert [link for link in links if not target(page, link).exists()] == []
+
+
+def target(page, link):
+    """The file of a link; pages and pictures of the gallery are made of its examples."""
+    if link.endswith("gallery/index.rst"):
+        return ROOT / "examples" / "gallery" / "README.txt"
+    made = re.search(r"gallery/(?:images/sphx_glr_)?(plot_\w+?)(?:_001)?\.\w+$", link)
+    return ROOT / "examples" / "gallery" / f"{made[1]}.py" if made else (ROOT / page).parent / link
 
 
 def test_every_file_and_name_of_the_page_about_the_paper_exists():

@@ -40,7 +40,8 @@ def linkcode_resolve(domain, info):
     file = module.replace(".", "/").removeprefix("skpursuit/") + ".py"
     if not (PACKAGE / file).exists():
         file = file.removesuffix(".py") + "/__init__.py"
-    line = code.co_firstlineno if code else lines_of(file).get(info["fullname"].split(".")[-1], 1)
+    inside = code is not None and code.co_filename.endswith(file)
+    line = code.co_firstlineno if inside else lines_of(file).get(info["fullname"].split(".")[-1], 1)
     return f"../../source/{file.removesuffix('.py')}.html#L{line}"
 
 
