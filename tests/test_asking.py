@@ -69,7 +69,7 @@ def test_moves_lead_from_each_point_to_the_next(variant, lazy, constraint, selec
             np.testing.assert_allclose(after.selector_memory["xtz"], X.T @ before.z, atol=1e-12)
 
 
-@pytest.mark.parametrize(("variant", "lazy"), WAYS)
+@pytest.mark.parametrize(("variant", "lazy"), [*WAYS, ("corrective", False)])
 def test_a_gradient_that_follows_moves_resumes_to_the_same_bits(variant, lazy, tmp_path):
     solver = FrankWolfe(L1Ball(3.0), 50, variant=variant, lazy=lazy)
     whole = minimize(X, Y, solver, "gram")

@@ -21,6 +21,7 @@ from .selections import draw_selector, spell
 from .tables import SOURCES, draw_weights, hand_over, spoil_unweighted_rows
 
 GENERAL = ("logistic", "huber", "poisson")
+VARIANTS = ("vanilla", "away", "pairwise", "blended", "corrective")  # the last of squared loss and "exact"
 
 
 def draw_k(rng, table):
@@ -341,12 +342,12 @@ def frank_wolfe(rng, table):
     natural = float(norm(ref.b) / top) if top > 0 else 1.0
     natural = natural if 1e-290 < natural < 1e290 else 1.0
     radius = natural * float(rng.choice([1e-3, 0.5, 1.0, 3.0, 100.0])) if rng.random() < 0.8 else 1.0
-    kind = rng.choice([sk.L1Ball, sk.Simplex])
+    kind, rule = rng.choice([sk.L1Ball, sk.Simplex]), str(rng.choice(["exact", "open-loop", "backtracking"]))
     solver = sk.FrankWolfe(
         kind(radius),
         max_iter=int(rng.choice([1, 6, 40, 120])),
-        line_search=str(rng.choice(["exact", "open-loop", "backtracking"])),
-        variant=str(rng.choice(["vanilla", "away", "pairwise", "blended"])),
+        line_search=rule,
+        variant=str(rng.choice(VARIANTS[: 5 if (loss, rule) == ("squared", "exact") else 4])),
         gap_tol=float(norm(ref.b) ** 2) * 1e-6 if rng.random() < 0.3 and norm(ref.b) < 1e100 else None,
         lazy=bool(rng.random() < 0.2),
     )
@@ -366,7 +367,8 @@ def frank_wolfe(rng, table):
     elif result.history and result.history[0].certificate == "exact":
         z = radius * ref.X[:, 0] if kind is sk.Simplex else ref.zero
         score = "signed" if kind is sk.Simplex else "absolute"
-        chosen = result.history[0].selected[-1:]
+        chosen = result.history[0].selected
+        chosen = chosen[:1] if solver.variant == "corrective" else chosen[-1:]
         slack = 16 * EPS * radius * ref.sizes.max() if kind is sk.Simplex else 0.0
         wrong += judge_choice(ref, ref.residual(z), chosen, score=score, slack=slack, step=0)
     if solver.line_search != "open-loop":

@@ -24,8 +24,8 @@ from ..support.asking import Selection, Selector
 from ..support.data import kept_gram_columns, product
 
 STEPS = ["exact", "open-loop", "backtracking"]
-VARIANTS = ["vanilla", "away", "pairwise", "blended"]
-FAST = ["away", "pairwise", "blended"]
+VARIANTS = ["vanilla", "away", "pairwise", "blended", "corrective"]
+FAST = VARIANTS[1:]
 
 
 def problem(seed=0, n=60, d=100, k=5):
@@ -84,6 +84,7 @@ def test_gap_is_within_the_proven_rate(loss, constraint, step, selector, delta):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("step", STEPS)
 def test_every_iterate_is_feasible_and_its_gap_is_a_bound(constraint, variant, step):
+    step = "exact" if variant == "corrective" else step
     X, y, _, best = known_problem(1, constraint)
     for selector in ("exact", "gram"):
         for iterations in (1, 2, 3, 7, 20, 60):
@@ -108,7 +109,7 @@ def test_the_fast_variants_agree_with_the_lasso(variant, share):
     for selector in ("exact", "gram"):
         solver = FrankWolfe(L1Ball(np.abs(w).sum()), 5000, variant=variant, gap_tol=1e-8)
         result = minimize(X, y, solver, selector)
-        assert result.status is Status.CONVERGED
+        assert result.status in (Status.CONVERGED, Status.OPTIMAL)
         assert result.objective == pytest.approx(expected, rel=1e-6)
 
 
@@ -130,7 +131,7 @@ def test_all_variants_reach_the_same_minimum(loss, step):
     y = {"logistic": np.sign(y), "poisson": np.floor(np.exp(np.clip(y, None, 2)))}.get(loss, y)
     objectives = [
         minimize(X, y, FrankWolfe(L1Ball(radius), 4000, step, variant, gap_tol=1e-7), "exact", loss).objective
-        for variant in FAST
+        for variant in (FAST if (loss, step) == ("squared", "exact") else FAST[:3])
     ]
     np.testing.assert_allclose(objectives, objectives[0], atol=2e-7)
 
@@ -170,7 +171,7 @@ def test_a_visited_atom_is_not_read_again():
     assert sum(record.entries_read == 0 for record in result.history) > 900
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", VARIANTS[:4])
 def test_lazy_asks_less_and_ends_at_the_same_place(variant):
     X, y, radius = problem(5)
     tol = 0.03 if variant == "vanilla" else 1e-3
@@ -225,8 +226,31 @@ def test_the_automatic_error_bound_spares_rows_and_keeps_its_rate():
         minimize(X, np.floor(np.abs(y)), FrankWolfe(L1Ball(radius)), selector, "poisson")
 
 
-def test_several_targets_are_refused():
+@pytest.mark.parametrize("seed", range(30))
+def test_corrective_steps_end_early_on_columns_that_depend_on_each_other(seed):
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 40), rng.integers(1, 60)
+    X, y = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-2, 2, d), rng.standard_normal(n)
+    copies = rng.integers(d, size=d // 2)
+    X[:, copies] = X[:, rng.integers(d, size=len(copies))] * rng.choice([1, -1, 1 + 1e-6, 2, 0], len(copies))
+    radius = 10.0 ** rng.uniform(-3, 2) / np.linalg.norm(X, axis=0).max()
+    constraint = (L1Ball, Simplex)[seed % 2](radius)
+    result = minimize(X, y, FrankWolfe(constraint, variant="corrective"), ("exact", "gram")[seed // 2 % 2])
+    w, g = result.coef, X.T @ (X @ result.coef - y)
+    lowest = -np.abs(g).max() if seed % 2 == 0 else g.min()
+    assert g @ w - radius * lowest <= 1e-8 * (y @ y)
+    assert result.n_iter <= 25
+    assert result.status in (Status.OPTIMAL, Status.STALLED, Status.ZERO_RESIDUAL)
+    assert (np.abs(w).sum() if seed % 2 == 0 else abs(w.sum() - radius) + radius) <= radius * (1 + 1e-12)
+    assert seed % 2 == 0 or (w >= 0).all()
+
+
+def test_several_targets_and_what_corrective_steps_cannot_do_are_refused():
     X, y, _ = problem()
+    with pytest.raises(ValueError, match='use "blended"'):
+        minimize(X, np.sign(y), FrankWolfe(L1Ball(1.0), variant="corrective"), loss="logistic")
+    with pytest.raises(ValueError, match="line_search"):
+        FrankWolfe(L1Ball(1.0), line_search="open-loop", variant="corrective")
     with pytest.raises(ValueError, match="one target"):
         minimize(X, np.column_stack([y, y]), FrankWolfe(L1Ball(1.0)))
 

@@ -27,6 +27,7 @@ SOLVERS = {
     "away": sk.FrankWolfe(sk.L1Ball(RADIUS), 15, "backtracking", "away"),
     "pairwise": sk.FrankWolfe(sk.Simplex(RADIUS), 15, "exact", "pairwise", lazy=True),
     "blended": sk.FrankWolfe(sk.L1Ball(RADIUS), 15, "exact", "blended"),
+    "corrective": sk.FrankWolfe(sk.L1Ball(RADIUS), 15, "exact", "corrective"),
     "stoiht": sk.StoIHT(K, max_iter=8, batch_size=12, step_size=0.02),
     "stogradmp": sk.StoGradMP(K, max_iter=4, batch_size=12, ridge=1e-2),
 }
@@ -77,6 +78,8 @@ def undefined(solver, loss, source, selector):
     """The sentence a combination is refused with, if it is."""
     if solver in ("cosamp", "subspace pursuit") and loss != "squared":
         return "use GraSP"
+    if solver == "corrective" and loss != "squared":
+        return "corrective"
     if selector == "gram" and loss != "squared" and solver not in ("stoiht", "stogradmp"):
         return "gram selection needs"
     if source.startswith("operator") and selector in ("lucb", "reject"):

@@ -1,4 +1,4 @@
-"""Frank-Wolfe on the l1 ball and the simplex: vanilla, away steps, pairwise, blended pairwise.
+"""Frank-Wolfe on the l1 ball and the simplex: vanilla, away steps, pairwise, blended pairwise, corrective.
 
 A step asks the selector for the vertex that the gradient favours, takes a direction from the variant and a
 length from the step rule. The gap between the iterate and that vertex bounds the distance to the minimum, so
@@ -22,7 +22,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.fit.hull import minimize_in_hull
+from skpursuit.fit.merged import normal_equations
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS, NonFiniteError
@@ -34,11 +36,12 @@ from skpursuit.problem.state import SparseUpdate, State, Status
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.gram import GramSteps
 from skpursuit.selectors.query import Query, Selection
-from skpursuit.solvers.base import Solver
+from skpursuit.solvers.base import Solver, stop_on_residual
 
 ORIGIN = -1  # the column of the origin, which the l1 ball's points may lean on like on a vertex
 WEIGHT_TOL = 1e-12
 MAX_DOUBLINGS = 1100  # of a curvature, which reach the smallest step of all
+FIRST_VERTICES = 64  # at most that are found together by the first corrective steps
 COMPILED_ENTRIES = 2**20  # of X, from which loading compiled code pays
 
 
@@ -61,9 +64,11 @@ class FrankWolfe(Solver):
         Step sizes: the minimum along the direction (closed form for squared loss, safeguarded Newton on the
         predictions for others); 2 / (t + 2), for which a rate is known for the variant vanilla without
         `lazy` only; or by a running estimate of the curvature (Pedregosa et al.).
-    variant : {"vanilla", "away", "pairwise", "blended"}
+    variant : {"vanilla", "away", "pairwise", "blended", "corrective"}
         "away" may also move away from the worst active vertex, "pairwise" moves weight from it to the new
         one, "blended" prefers such moves between active vertices while they promise more (Tsuji et al.).
+        "corrective", for squared loss and ``line_search="exact"``, finds several vertices a step and goes on
+        to the best point of the hull of the active ones by their Gram matrix. Some ten steps are enough.
     gap_tol : float, optional
         Stop once the duality gap is at most this. An answer of a selector that is not exact is checked by an
         exact one before the run stops.
@@ -96,6 +101,8 @@ class FrankWolfe(Solver):
         check_count("max_iter", self.max_iter, optional=False)
         check_choice("line_search", self.line_search, STEP_RULES)
         check_choice("variant", self.variant, VARIANTS)
+        if self.variant == "corrective" and self.line_search != "exact":
+            raise ValueError('variant="corrective" goes to the minimum; leave line_search at "exact"')
         check_nonnegative("gap_tol", self.gap_tol)
         check_flag("lazy", self.lazy)
         check_flag("confirm", self.confirm)
@@ -111,7 +118,13 @@ class FrankWolfe(Solver):
         return self.constraint.radius
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
-        """Vertices are visited again and again; Gram columns come in blocks, four times as cheap."""
+        """Vertices are visited again and again; Gram columns come in blocks, four times as cheap.
+
+        Corrective steps are few, and find as many vertices as there are.
+        """
+        if self.variant == "corrective":
+            steps = min(self.max_iter, 8)
+            return steps, min(2**steps, *problem.design.shape)
         return self.max_iter, min(16 + self.max_iter // 64, problem.design.shape[1])
 
     @property
@@ -122,6 +135,8 @@ class FrankWolfe(Solver):
     def init(self, problem: Problem) -> State:
         if problem.target_shape:
             raise ValueError("Frank-Wolfe fits one target; loop over columns, or write shared_support=False")
+        if self.variant == "corrective" and not problem.quadratic:
+            raise ValueError('variant="corrective" is least squares; use "blended" for other losses')
         support, coef = self.constraint.start()
         z = problem.design.predict(support, coef)
         return State(support, coef, z, problem.value(z), memory={"t": np.array(0)})
@@ -133,7 +148,8 @@ class FrankWolfe(Solver):
         made = None if steps is None else steps.take(state, select)
         if made is None:
             eps, r = tolerated_error(problem, self.constraint, t), problem.residual(state.z)
-            query = Query(r, 1, self.constraint.score, rng=rng, tolerated_error=eps, state=state)
+            k = self._vertices(problem, len(state.support)) if self.variant == "corrective" else 1
+            query = Query(r, k, self.constraint.score, rng=rng, tolerated_error=eps, state=state)
             if steps is not None:
                 answer = steps.make(query, state.z, t, select)
                 made = steps.take(state, select, answer is not None)
@@ -157,6 +173,11 @@ class FrankWolfe(Solver):
             memory["phi"] = state.memory["phi"]
         return self._take_step(point, toward, memory)
 
+    def _vertices(self, problem: Problem, active: int) -> int:
+        """How many vertices a corrective step asks for: as many as there are, and no more than can differ."""
+        n, d = problem.design.shape
+        return min(max(FIRST_VERTICES, active), d, max(1, n - active))
+
     def _gram_steps(self, problem: Problem, select: SelectionOracle) -> GramSteps | None:
         """What makes many steps at once, where it can: of the plain variant, in float64, on a large X."""
         sums, (n, d) = select.bound.gram_gradient, problem.design.shape
@@ -176,7 +197,7 @@ class FrankWolfe(Solver):
         """The selector's vertex and gap; a gap small enough to stop is made sure of by an exact answer."""
         floor = point.rounding()
         answer = select(query) if answer is None else answer
-        point.estimate = answer.full_gradient
+        point.estimate, point.promising = answer.full_gradient, answer.columns[1:]
         for _ in range(2):
             toward = point.vertex(int(answer.columns[0]))
             gap = point.value - toward.value
@@ -205,7 +226,32 @@ class FrankWolfe(Solver):
         columns = np.array([j for j, _ in way.moves], dtype=np.intp)
         move = SparseUpdate(1.0 + gamma * way.factor, columns, np.array([gamma * c for _, c in way.moves]))
         support, coef = apply_step(state, move, way.drop_column, gamma == way.max_step)
-        return State(support, coef, z, problem.value(z), memory={**memory, **kept}, last_update=move)
+        after = State(support, coef, z, problem.value(z), memory={**memory, **kept}, last_update=move)
+        return after if self.variant != "corrective" else self._corrected(point, after)
+
+    def _corrected(self, point: Iterate, state: State) -> State:
+        """The best point on the vertices of a state and those that were found with its own.
+
+        The state itself where rounding leaves no better one.
+        """
+        problem, new = point.problem, np.setdiff1d(point.promising, state.support)
+        support = np.append(state.support, new)
+        order = np.argsort(support)
+        equations, lines, places = normal_equations(problem, support[order], point.state.memory)
+        slope, coef = np.empty(len(order)), np.append(state.coef, np.zeros(len(new)))
+        slope[places] = lines @ problem.residual(state.z)
+        signs = np.sign(coef)[order]
+        signs[signs == 0] = [np.sign(self.constraint.vertex(one)) for one in slope[signs == 0]]
+        has_origin = self.constraint.origin_weight(np.zeros(1)) > 0
+        best = minimize_in_hull(equations.gram, slope, coef[order], signs, self.radius, has_origin)
+        z, coef[order] = best[places] @ lines, best
+        memory, objective, left = {**state.memory, **equations._asdict()}, problem.value(z), coef != 0
+        after = replace(state, memory=memory)
+        if objective < state.objective:
+            after = State(support[left], coef[left], z, objective, memory=memory)
+        if not after.objective < point.state.objective:
+            return replace(point.state, memory=memory, last_update=None, status=Status.STALLED)
+        return stop_on_residual(problem, after, None, None)
 
 
 def tolerated_error(problem: Problem, constraint: ConvexSet, t: int) -> float | None:
@@ -248,6 +294,7 @@ class Iterate:
     def __init__(self, problem: Problem, state: State, constraint: ConvexSet, r: Floats) -> None:
         self.problem, self.state, self.constraint, self.r = problem, state, constraint, r
         self.estimate: Estimate | None = None
+        self.promising = NO_COLUMNS
         self.value = fixed_order_vdot(self.r, state.z)
         self._columns: dict[int, Floats] = {}
 
@@ -353,6 +400,7 @@ VARIANTS: dict[str, Callable[[Iterate, Vertex], Direction]] = {
     "away": away_direction,
     "pairwise": pairwise_direction,
     "blended": blended_direction,
+    "corrective": vanilla_direction,
 }
 
 
