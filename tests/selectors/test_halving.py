@@ -108,18 +108,18 @@ class TestTwin:
         assert recomputed > 0
 
     def test_codes_are_read_and_counted(self):
-        """One byte of all entries where the winner stands out, both besides where that leaves doubts."""
+        """One byte of all entries where the winner stands out; else rows, and bytes at the end."""
         X, r = gaussian(512, 256)
-        design, selector = as_design(X), SuccessiveHalving()
-        prepare(selector, design)
-        twin = codes(design)
-        one, both = twin.cost(), twin.cost(fine=True)
-        assert (one, both) == ((512 * 256, 256 * (512 + 16)), (512 * 256, 256 * (2 * 512 + 16)))
-        for residual, passes in ((X[:, 7] + 0.1 * r, [one]), (r, [one, both])):
-            answer = ask(selector, design, residual)
-            extra = answer.entries_read - sum(entries for entries, _ in passes)
-            assert 0 <= extra < 40 * 512  # what was left in doubt
-            assert answer.bytes_read - sum(nbytes for _, nbytes in passes) == 8 * extra
+        sure = X[:, 7] + 0.1 * r
+        for layout, residual, rows, most in (("F", sure, 0, 1), ("F", r, 190, 2), ("C", r, 190, 1)):
+            design, selector = as_design(LAYOUTS[layout](X)), SuccessiveHalving()
+            prepare(selector, design)
+            one, answer = codes(design).cost(), ask(selector, design, residual)
+            assert one == (512 * 256, 256 * (512 + 16))
+            by_bytes = (8 * answer.entries_read - answer.bytes_read) / (8 * one[0] - one[1])
+            assert most - 1 < by_bytes <= most
+            exact = answer.entries_read - by_bytes * one[0] - rows * 256
+            assert 0 <= exact < 40 * 512  # columns that were left in doubt
 
     def test_no_column_left(self):
         X, r = gaussian(300, 40)

@@ -154,8 +154,12 @@ class DenseTile(Tile):
             out[:, start : start + step] = self.X[start : start + step, cols].T
         return out
 
+    @property
+    def has_fast_rows(self) -> bool:  # type: ignore[override]
+        return self.fast_axis == 1 or self.c_order_copy is not None
+
     def ensure_layout(self, what: str) -> Cost:
-        if what != "rows" or self.fast_axis == 1 or self.c_order_copy is not None:
+        if what != "rows" or self.has_fast_rows:
             return 0, 0
         from skpursuit.kernels.lines import transposed
 

@@ -76,6 +76,8 @@ class Access(Protocol):
     def pass_seconds(self) -> float: ...
     @property
     def has_made_codes(self) -> bool: ...
+    @property
+    def has_fast_rows(self) -> bool: ...
     def has_room_for_codes(self, nbytes: int) -> bool: ...
     def sweep_seconds(self, visits: int) -> float: ...
     def gather_seconds(self, columns: int) -> float: ...
@@ -279,6 +281,11 @@ class TileStore:
         for place, part in self.map_tiles("entries", args):
             out[corners[place.i, place.j][0]] = part
         return out
+
+    @property
+    def has_fast_rows(self) -> bool:
+        """Whether a row is read without the others, at the speed of memory."""
+        return self.in_memory and all(tile.has_fast_rows for row in self.grid for tile in row)
 
     def ensure_layout(self, what: str, reads: ReadCounter) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""

@@ -38,6 +38,7 @@ class Tile(ABC):
     in_memory_matrix: Floats | Compressed | None = None  # what the tile is; an operator is none
     is_sparse = False  # whether entries that are zero are left out
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
+    has_fast_rows = False  # whether a row is read without the others
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products
     can_encode = False  # whether there are codes; without them the product is cheap, or all there is
     fixed_order = False  # whether equal columns have equal bits in `product`

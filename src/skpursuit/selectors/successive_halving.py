@@ -2,9 +2,10 @@
 
 The columns are the arms of a bandit, and a row is one pull of every arm that is left. Early rounds spend few
 rows on many columns, late rounds many rows on few: the budget goes where the decision is close. Once few
-columns are left they are scored exactly. On large X the sums come from codes, with bounds. One byte an entry
-leaves most columns in doubt, but the winner by all rows, which is known then too, nearly always stays beyond
-doubt, and so it is the answer. Else two bytes leave few columns, and only these are summed in float64.
+columns are left they are scored exactly: on large X by codes, with bounds. Where rows do not lie together,
+the rounds are sums of codes too. One byte an entry leaves most columns in doubt, but the winner by all rows,
+which is known then too, nearly always stays beyond doubt, and so it is the answer. Else an X in memory is
+copied, so that rows lie together from then on; on disk two bytes leave few columns to be summed in float64.
 
 Successive reject drops one column per phase and reads single entries: the slow baseline of the paper.
 """
@@ -66,7 +67,7 @@ class SuccessiveHalving(Selector):
 
     def bind(self, design: Design, expect: Workload) -> BoundSelector:
         if uses_codes(design) and self.order != "draws":
-            design.codes(fine=True)
+            design.codes(fine=not design.in_memory)
             design.norms(1)
         else:
             design.prepare_access("rows")
@@ -137,19 +138,18 @@ class HalvingRun:
     """One selection: sums over the first rows for all columns, kept from one budget to the next.
 
     Dropped columns share cache lines with others, so that summing them as well costs nothing. Where `coded`,
-    the sums are estimates by codes of X, with bounds. Columns that these leave in doubt are summed. The
-    answer is that of the sums alone.
+    sums over all rows are estimates by codes of X, with bounds, and so are the others until sums of rows are
+    cheap. Columns that these leave in doubt are summed. The answer is that of the sums alone.
     """
 
     def __init__(self, design: Design, query: Query, rows: Indices, coded: bool) -> None:
         self.design, self.query, self.rows, self.coded = design, query, rows, coded
+        self.by_rows = design.access.has_fast_rows or not coded
         self.edges = [0]  # numbers of rows at which columns were compared so far
         # (rows read, surviving columns), each time columns were dropped; none where nobody had to know which
         self.rounds: list[tuple[int, Indices]] = []
         # Sums over the rows up to an edge; where they are estimates, what sums in float64 may differ by.
-        self.sums: dict[int, tuple[Floats, Floats | None]] = {}
-        zero = zero_gradient(design, query.r)
-        self.sums[0] = zero, zero if coded else None
+        self.sums: dict[int, tuple[Floats, Floats | None]] = {0: (zero_gradient(design, query.r), None)}
 
     def run(self, pulls: float, finish: float) -> Selection:
         """Halve until k columns are left, or few enough to be scored exactly."""
@@ -158,15 +158,17 @@ class HalvingRun:
         plan = list(self._schedule(len(alive), pulls, few))
         edges = [edge for edge, _ in plan]
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
-        if self.coded and plan and by_all_rows and self.query.k == 1:  # of many columns some are in doubt
+        if not self.by_rows and plan and by_all_rows and self.query.k == 1:  # of many some are in doubt
             self._estimate([*edges, len(self.rows)], fine=False)
             sure = self._winner(alive, plan)
             if sure is not None:
                 return sure
-        if self.coded:
-            self._estimate([*edges, len(self.rows)], fine=True)
-        else:
+        if not self.by_rows and self.design.in_memory:
+            self.by_rows, self.sums = True, {0: self.sums[0]}
+        if self.by_rows:
             self._accumulate(edges)
+        else:
+            self._estimate([*edges, len(self.rows)], fine=True)
         for edge, count in plan:
             alive = self._survivors(alive, count, edge)
             self.rounds.append((edge, alive))
@@ -233,7 +235,7 @@ class HalvingRun:
     def _survivors(self, alive: Indices, count: int, edge: int) -> Indices:
         """The `count` best of some columns by the rows up to an edge, ascending."""
         score = self.query.score
-        if not self.coded:
+        if self.by_rows:
             return alive[top_k_by_index(score.of(self.sums[edge][0][alive]), count)]
         sure, doubtful = split_certain(*self._estimated(alive, edge), count)
         rest = top_k_by_index(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
@@ -249,7 +251,7 @@ class HalvingRun:
 
     def _summed(self, cols: Indices, edge: int) -> Floats:
         """Sums of some columns over the rows up to an edge."""
-        start = 0 if self.coded else max(self.sums)
+        start = max(self.sums) if self.by_rows else 0
         sums = np.ascontiguousarray(self.sums[start][0][cols].T).T
         steps = [step for step in self.edges if start <= step < edge]  # as all columns would be summed
         for first, last in pairwise([*steps, edge]):
@@ -263,9 +265,14 @@ class HalvingRun:
         if not self.coded:
             estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
             return resolve_top_k(design, query, estimate, alive)
-        g, bound = self.sums[len(self.rows)]
-        assert bound is not None
-        return resolve_top_k(design, query, Estimate(g[alive], bound[alive]), alive, CodeOrigin(True))
+        codes = design.codes()
+        if self.by_rows:
+            estimate = Estimate(*codes.estimate(query.r, alive))
+        else:
+            g, bound = self.sums[len(self.rows)]
+            assert bound is not None
+            estimate = Estimate(g[alive], bound[alive])
+        return resolve_top_k(design, query, estimate, alive, CodeOrigin(codes.has_second_byte))
 
 
 def halving_rounds(arms: int, k: int) -> int:
