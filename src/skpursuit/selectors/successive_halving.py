@@ -265,14 +265,13 @@ class HalvingRun:
         if not self.coded:
             estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
             return resolve_top_k(design, query, estimate, alive)
-        codes = design.codes()
         if self.by_rows:
-            estimate = Estimate(*codes.estimate(query.r, alive))
+            estimate = Estimate(*design.codes().estimate(query.r, alive))
         else:
             g, bound = self.sums[len(self.rows)]
             assert bound is not None
             estimate = Estimate(g[alive], bound[alive])
-        return resolve_top_k(design, query, estimate, alive, CodeOrigin(codes.has_second_byte))
+        return resolve_top_k(design, query, estimate, alive, CodeOrigin(fine=not self.by_rows))
 
 
 def halving_rounds(arms: int, k: int) -> int:
