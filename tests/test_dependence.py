@@ -66,7 +66,7 @@ def test_all_columns_that_depend_are_found_and_no_others(seed):
     kept = rng.standard_normal((n, k))
     inside = kept @ rng.standard_normal((k, 15))
     outside = kept @ rng.standard_normal((k, 15))
-    outside += rng.standard_normal((n, 15)) * 10.0 ** -rng.uniform(0.0, 8.0, 15)
+    outside += rng.standard_normal((n, 15)) * 10.0 ** -rng.uniform(0.0, 11.5, 15)
     X = np.hstack([kept, inside, outside, np.zeros((n, 1))])
     weights = rng.uniform(0.5, 2.0, n) if seed % 2 else None
     loss = "huber" if seed % 2 else "squared"

@@ -8,18 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
-from skpursuit import (
-    OMP,
-    Checkpoint,
-    CoSaMP,
-    FrankWolfe,
-    GraSP,
-    L1Ball,
-    MatchingPursuit,
-    Status,
-    SubspacePursuit,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.data.design import Design
 from skpursuit.fit.gram_schmidt import empty_factor
 from skpursuit.problem.losses.logistic import Multinomial
@@ -41,30 +30,30 @@ Y = RNG.standard_normal(N) + X[:, :5].sum(axis=1)
 LABELS = np.where(Y > 0, 1.0, -1.0)
 WEIGHTS = RNG.uniform(0.5, 2.0, N)
 CASES = {
-    "plain": (X, Y, OMP(40), {}),
-    "sparse": (csr_array(X * (X > 0)), Y, OMP(12), {}),
-    "operator": (aslinearoperator(X) @ aslinearoperator(RNG.standard_normal((D, D))), Y, OMP(12), {}),
-    "positive": (np.abs(X), np.abs(Y), OMP(12, positive=True), {}),
-    "several targets": (X, np.stack([Y, LABELS, Y**2], axis=1), OMP(12), {}),
-    "weights": (X, Y, OMP(12), {"sample_weight": WEIGHTS}),
-    "forced": (X, Y, OMP(12, always_include=(31, 2)), {}),
-    "logistic": (X, LABELS, OMP(8, ridge=0.1), {"loss": "logistic"}),
+    "plain": (X, Y, sk.OMP(40), {}),
+    "sparse": (csr_array(X * (X > 0)), Y, sk.OMP(12), {}),
+    "operator": (aslinearoperator(X) @ aslinearoperator(RNG.standard_normal((D, D))), Y, sk.OMP(12), {}),
+    "positive": (np.abs(X), np.abs(Y), sk.OMP(12, positive=True), {}),
+    "several targets": (X, np.stack([Y, LABELS, Y**2], axis=1), sk.OMP(12), {}),
+    "weights": (X, Y, sk.OMP(12), {"sample_weight": WEIGHTS}),
+    "forced": (X, Y, sk.OMP(12, always_include=(31, 2)), {}),
+    "logistic": (X, LABELS, sk.OMP(8, ridge=0.1), {"loss": "logistic"}),
     "logistic with weights": (
         X,
         LABELS,
-        OMP(8, ridge=0.1, always_include=(31, 2)),
+        sk.OMP(8, ridge=0.1, always_include=(31, 2)),
         {"loss": "logistic", "sample_weight": WEIGHTS},
     ),
-    "multinomial": (X, np.arange(N) % 3, OMP(5, ridge=0.1), {"loss": Multinomial()}),
-    "swaps": (X, Y, OMP(6, swaps=True), {}),
-    "columns that depend": (X[:20, :6] @ RNG.standard_normal((6, 300)), Y[:20], OMP(50), {}),
-    "matching pursuit": (X, Y, MatchingPursuit(max_iter=30), {}),
-    "frank-wolfe": (X, Y, FrankWolfe(L1Ball(2.0), 12, variant="pairwise"), {}),
-    "subspace pursuit": (X, Y, SubspacePursuit(25), {}),
-    "cosamp": (X, Y, CoSaMP(8), {}),
-    "cosamp with weights": (X, Y, CoSaMP(8, refit=True), {"sample_weight": WEIGHTS}),
-    "grasp": (X, LABELS, GraSP(5, ridge=0.1), {"loss": "logistic"}),
-    "grasp of squared loss": (X, np.stack([Y, Y**2], axis=1), GraSP(5), {}),
+    "multinomial": (X, np.arange(N) % 3, sk.OMP(5, ridge=0.1), {"loss": Multinomial()}),
+    "swaps": (X, Y, sk.OMP(6, swaps=True), {}),
+    "columns that depend": (X[:20, :6] @ RNG.standard_normal((6, 300)), Y[:20], sk.OMP(50), {}),
+    "matching pursuit": (X, Y, sk.MatchingPursuit(max_iter=30), {}),
+    "frank-wolfe": (X, Y, sk.FrankWolfe(sk.L1Ball(2.0), 12, variant="pairwise"), {}),
+    "subspace pursuit": (X, Y, sk.SubspacePursuit(25), {}),
+    "cosamp": (X, Y, sk.CoSaMP(8), {}),
+    "cosamp with weights": (X, Y, sk.CoSaMP(8, refit=True), {"sample_weight": WEIGHTS}),
+    "grasp": (X, LABELS, sk.GraSP(5, ridge=0.1), {"loss": "logistic"}),
+    "grasp of squared loss": (X, np.stack([Y, Y**2], axis=1), sk.GraSP(5), {}),
 }
 
 
@@ -75,15 +64,15 @@ def stops_at(last, record):
 @pytest.mark.parametrize("case", CASES)
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(case, tmp_path):
     data, y, solver, given = CASES[case]
-    whole = minimize(data, y, solver, "exact", **given)
+    whole = sk.minimize(data, y, solver, "exact", **given)
     assert whole.n_iter > 2
     for last in {0, 1, whole.n_iter // 2, whole.n_iter - 2}:
         file = tmp_path / f"{last}.ckpt"
-        stopped = minimize(
+        stopped = sk.minimize(
             data, y, solver, "exact", checkpoint=file, callback=partial(stops_at, last), **given
         )
-        assert stopped.status is Status.CALLBACK
-        again = minimize(data, y, solver, "exact", checkpoint=file, **given)
+        assert stopped.status is sk.Status.CALLBACK
+        again = sk.minimize(data, y, solver, "exact", checkpoint=file, **given)
         assert (again.status, again.n_iter) == (whole.status, whole.n_iter)
         assert again.support.tolist() == whole.support.tolist()
         assert again.coef.tobytes() == whole.coef.tobytes()
@@ -106,7 +95,8 @@ def test_a_checkpoint_is_as_large_as_the_predictions(case, tmp_path):
     )
     solver = type(solver)(**vars(solver) | settings)
     file = tmp_path / "run.ckpt"
-    minimize(data, y, solver, "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1), **given)
+    stops = partial(stops_at, 1)
+    sk.minimize(data, y, solver, "exact", checkpoint=sk.Checkpoint(file), callback=stops, **given)
     targets = 3 if case == "multinomial" else y.size // n
     assert file.stat().st_size < 8 * n * targets + 30_000
 
@@ -129,7 +119,7 @@ def test_a_factor_has_its_columns_those_that_depend_included(weights):
 
 def test_an_x_that_cannot_be_read_is_not_blamed_on_the_checkpoint(tmp_path, monkeypatch):
     file = tmp_path / "run.ckpt"
-    minimize(X, Y, OMP(4), "exact", checkpoint=Checkpoint(file), callback=partial(stops_at, 1))
+    sk.minimize(X, Y, sk.OMP(4), "exact", checkpoint=sk.Checkpoint(file), callback=partial(stops_at, 1))
     before = file.read_bytes()
 
     def unreadable(*given):
@@ -137,5 +127,5 @@ def test_an_x_that_cannot_be_read_is_not_blamed_on_the_checkpoint(tmp_path, monk
 
     monkeypatch.setattr(Design, "columns", unreadable)
     with pytest.raises(ValueError, match=r"^piece 3 of X was cut short$"):
-        minimize(X, Y, OMP(4), "exact", checkpoint=Checkpoint(file))
+        sk.minimize(X, Y, sk.OMP(4), "exact", checkpoint=sk.Checkpoint(file))
     assert file.read_bytes() == before

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import (
-    OMP,
-    FrankWolfe,
-    L1Ball,
-    OrthogonalMatchingPursuit,
-    PursuitClassifier,
-    PursuitRegressor,
-    as_design,
-    minimize,
-)
+import skpursuit as sk
 
 from ..support import data
 from ..support.data import Instrumented, read_by, reads, view, with_intercept
@@ -47,7 +38,7 @@ def test_verbs_count_what_they_touch_or_what_their_kernels_are_given(order, edge
 
 def test_sparse_counts_are_stored_entries():
     X = sp.random_array((50, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
-    for design in (as_design(X), as_design(X.tocsc()), view(X, centre=np.ones(20))):
+    for design in (sk.as_design(X), sk.as_design(X.tocsc()), view(X, centre=np.ones(20))):
         assert read_by(design, design.product, np.ones(50)).entries == X.nnz
         some = read_by(design, design.dots, np.array([3, 7]), np.ones(50))
         assert some.entries == X[:, [3, 7]].nnz
@@ -60,7 +51,7 @@ def test_single_entries_are_counted_as_what_a_source_must_read():
     X = np.random.default_rng(0).standard_normal((40, 30))
     rows, cols = np.arange(5), np.array([3, 0, 7, 29, 3])
     for source in (X, sp.csr_array(X)):
-        for design in (as_design(source), view(source)):
+        for design in (sk.as_design(source), view(source)):
             np.testing.assert_allclose(design.entries(rows, cols), X[rows, cols], atol=1e-12)
             assert reads(design)[:2] == (5, 40)
     design = with_intercept(X)
@@ -69,7 +60,7 @@ def test_single_entries_are_counted_as_what_a_source_must_read():
 
 
 def test_a_view_goes_on_counting_where_the_design_was():
-    design = as_design(np.ones((4, 3)))
+    design = sk.as_design(np.ones((4, 3)))
     design.product(np.ones(4))
     for other in (view(design), with_intercept(design)):
         assert reads(design).entries == reads(other).entries == 12
@@ -79,7 +70,7 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
     rng = np.random.default_rng(3)
     X = rng.standard_normal((30, 20))
     for source, entries in ((X, 600), (sp.csc_array(X), 600)):
-        design = as_design(source, check=False)
+        design = sk.as_design(source, check=False)
         root = rng.uniform(1, 2, 30)
         design.norms(1)
         assert reads(design).prepared_entries == entries
@@ -92,19 +83,19 @@ def test_norms_are_counted_once_and_by_who_reads_for_them():
 
 def test_means_come_with_the_codes():
     X = np.random.default_rng(4).standard_normal((700, 640))
-    design, other = (as_design(X, check=False) for _ in range(2))
+    design, other = (sk.as_design(X, check=False) for _ in range(2))
     survey, plain = design.survey(fine=False, spreads=False), other.survey(spreads=False)
     assert (survey.means.tobytes(), survey.weight) == (plain.means.tobytes(), plain.weight)
     design.codes()
     assert reads(design).prepared_entries == X.size
     X[600, 3] = np.nan
     with pytest.raises(ValueError, match="column 3, row 600"):
-        as_design(X, check=False).survey(fine=False, spreads=False)
+        sk.as_design(X, check=False).survey(fine=False, spreads=False)
 
 
 def test_norms_come_with_the_codes_and_are_not_read_again():
     X = np.random.default_rng(4).standard_normal((700, 40))
-    design = as_design(X)
+    design = sk.as_design(X)
     tile = data.codes(design)
     before = reads(design).prepared_entries, design.reads.prepared_bytes
     for used in (design, view(design, root=np.full(700, 2.0)), design):
@@ -118,7 +109,7 @@ def test_norms_come_with_the_codes_and_are_not_read_again():
 
 def test_second_bytes_of_some_columns_cost_their_panels():
     X = np.random.default_rng(4).standard_normal((700, 40))
-    design = as_design(X)
+    design = sk.as_design(X)
     codes, before = design.codes(fine=True), design.reads.bytes
     codes.estimate(X[:, 0], np.array([3, 35, 36]), second_byte=True)
     assert design.reads.entries == 700 * (16 + 8)
@@ -129,18 +120,18 @@ def test_stored_columns_of_the_gram_matrix_are_counted_each_time():
     rng = np.random.default_rng(5)
     for n, d, k in ((60, 200, 12), (40, 30, 20)):  # the second one forms all of X^T X on the way
         X, y = rng.standard_normal((n, d)), rng.standard_normal(n)
-        result = minimize(X, y, OMP(n_nonzero_coefs=k), "gram")
+        result = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=k), "gram")
         assert result.stored_bytes == 8 * d * k * (k - 1) // 2  # one for each column of the support
-        assert minimize(X, y, OMP(n_nonzero_coefs=k), "exact").stored_bytes == 0
-    result = minimize(X, y, FrankWolfe(L1Ball(1.0), 20), "gram")
+        assert sk.minimize(X, y, sk.OMP(n_nonzero_coefs=k), "exact").stored_bytes == 0
+    result = sk.minimize(X, y, sk.FrankWolfe(sk.L1Ball(1.0), 20), "gram")
     assert 0 < result.stored_bytes <= 20 * 8 * d
 
 
 def test_a_fingerprint_is_counted_as_preparation(tmp_path):
     rng = np.random.default_rng(7)
     X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
-    plain = minimize(X, y, OMP(n_nonzero_coefs=3), "exact")
-    saved = minimize(X, y, OMP(n_nonzero_coefs=3), "exact", checkpoint=tmp_path / "run")
+    plain = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=3), "exact")
+    saved = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=3), "exact", checkpoint=tmp_path / "run")
     assert saved.prepared_bytes - plain.prepared_bytes == X.nbytes
     assert saved.bytes_read == plain.bytes_read
 
@@ -148,7 +139,7 @@ def test_a_fingerprint_is_counted_as_preparation(tmp_path):
 def test_a_result_shows_selection_and_preparation_side_by_side():
     rng = np.random.default_rng(8)
     X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
-    result = minimize(X, y, OMP(n_nonzero_coefs=3), "gram")
+    result = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=3), "gram")
     lines = repr(result).splitlines()
     assert lines[0].startswith("Result: COMPLETE, 3 columns after 3 steps")
     assert f"{result.entries_read:,} entries, {result.bytes_read:,} bytes" in lines[2]
@@ -164,21 +155,21 @@ def test_estimators_read_a_file_no_oftener_than_minimize(order, tmp_path):
     np.save(tmp_path / "x.npy", np.asarray(X, order=order))
 
     def share_read(fit, *arguments):
-        design = as_design(tmp_path / "x.npy", memory_limit="1MiB")
+        design = sk.as_design(tmp_path / "x.npy", memory_limit="1MiB")
         fit(design, *arguments)
         return design.store.file_bytes / X.nbytes
 
     for selector in ("exact", "certified"):
-        least = share_read(minimize, y, OMP(2), selector)
+        least = share_read(sk.minimize, y, sk.OMP(2), selector)
         settings = {"n_nonzero_coefs": 2, "selector": selector}
         for model, weight in (
-            (PursuitRegressor(**settings), None),
-            (PursuitRegressor(scale="none", **settings), None),
-            (PursuitRegressor(**settings), weights),
-            (OrthogonalMatchingPursuit(**settings), None),
+            (sk.PursuitRegressor(**settings), None),
+            (sk.PursuitRegressor(scale="none", **settings), None),
+            (sk.PursuitRegressor(**settings), weights),
+            (sk.OrthogonalMatchingPursuit(**settings), None),
         ):
             assert share_read(model.fit, y, weight) <= least + 0.1
     labels = np.where(y > 0, 1, -1)
-    least = share_read(minimize, labels, OMP(2), "certified", "logistic")
-    model = PursuitClassifier(n_nonzero_coefs=2, selector="certified", scale="column")
+    least = share_read(sk.minimize, labels, sk.OMP(2), "certified", "logistic")
+    model = sk.PursuitClassifier(n_nonzero_coefs=2, selector="certified", scale="column")
     assert share_read(model.fit, labels) <= least + 0.1

@@ -27,6 +27,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
+from tests.support.refusal import refused
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -280,8 +281,7 @@ def test_data_frames():
     expected = plain.score(frame.drop(columns="y"), y, weights)
     assert model.score(lazy.drop(columns="y"), lazy["y"], weights) == pytest.approx(expected)
     assert model.score(lazy, "y", weights) == pytest.approx(expected)
-    with pytest.raises(TypeError, match=r"not numeric: name;"):
-        as_design(lazy.assign(name="a"))
+    refused(r"not numeric: name;", as_design, lazy.assign(name="a"), error=TypeError)
     with pytest.raises(TypeError, match="folds are then weights"):
         PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
@@ -343,17 +343,12 @@ def test_coding_is_lazy():
 
 def test_bad_input():
     X, _ = signal(6, n=1100)
-    with pytest.raises(ValueError, match="two-dimensional"):
-        as_design(da.from_array(X[0]))
-    with pytest.raises(TypeError, match="complex"):
-        as_design(da.from_array(X + 0j))
-    with pytest.raises(ValueError, match="empty"):
-        as_design(da.from_array(X[:0]))
-    with pytest.raises(TypeError, match="Dask array or data frame"):
-        as_design(dask.delayed(X))
+    refused("two-dimensional", as_design, da.from_array(X[0]))
+    refused("complex", as_design, da.from_array(X + 0j), error=TypeError)
+    refused("empty", as_design, da.from_array(X[:0]))
+    refused("Dask array or data frame", as_design, dask.delayed(X), error=TypeError)
     wrong = da.from_array(X, chunks=(400, 150)).map_blocks(lambda part: part[1:], dtype=float, meta=X[:0])
-    with pytest.raises(ValueError, match=r"chunk \(0, 0\) of X has the shape \(399, 150\)"):
-        as_design(wrong)
+    refused(r"chunk \(0, 0\) of X has the shape \(399, 150\)", as_design, wrong)
     X[700, 3] = np.nan
     with pytest.raises(ValueError, match="NaN or infinity, first in column 3"):
         minimize(da.from_array(X, chunks=(400, 150)), X[:, 0], OMP(n_nonzero_coefs=2))
@@ -381,8 +376,7 @@ def test_a_cluster_without_workers():
         client.cluster.scale(0)
         while client.nthreads():
             time.sleep(0.05)
-        with pytest.raises(ClusterError, match=r"no workers for 0\.3 s"):
-            minimize(design, y, OMP(n_nonzero_coefs=2))
+        refused(r"no workers for 0\.3 s", minimize, design, y, OMP(n_nonzero_coefs=2), error=ClusterError)
 
 
 RELEASED = threading.Event()

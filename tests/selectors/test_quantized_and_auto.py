@@ -8,20 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skpursuit import (
-    OMP,
-    Auto,
-    Certified,
-    CoSaMP,
-    Exact,
-    FrankWolfe,
-    L1Ball,
-    MatchingPursuit,
-    Quantized,
-    as_design,
-    datasets,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.data import options as memory
 from skpursuit.selectors import auto
 
@@ -30,9 +17,9 @@ from ..support.data import view
 
 
 def test_quantized_finds_the_atoms_and_reads_little():
-    X, y, _ = datasets.make_sparse_signal(1000, 2000, 20, random_state=0)
-    exact = minimize(X, y, OMP(n_nonzero_coefs=20), "exact")
-    quantized = minimize(X, y, OMP(n_nonzero_coefs=20), "quantized")
+    X, y, _ = sk.datasets.make_sparse_signal(1000, 2000, 20, random_state=0)
+    exact = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=20), "exact")
+    quantized = sk.minimize(X, y, sk.OMP(n_nonzero_coefs=20), "quantized")
     assert len(set(exact.support) & set(quantized.support)) >= 19
     assert {record.certificate for record in quantized.history} == {"heuristic"}
     assert sum(record.bytes_read for record in quantized.history) <= 0.6 * X.nbytes
@@ -41,9 +28,9 @@ def test_quantized_finds_the_atoms_and_reads_little():
 def test_quantized_on_sparse_X_weights_and_targets():
     rng = np.random.default_rng(1)
     X, Y = rng.standard_normal((60, 40)), rng.standard_normal((60, 2))
-    assert len(minimize(sp.csr_array(X), Y[:, 0], OMP(n_nonzero_coefs=3), "quantized").support) == 3
-    exact = minimize(X, Y, OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
-    quantized = minimize(X, Y, OMP(n_nonzero_coefs=3), "quantized", sample_weight=np.arange(60.0))
+    assert len(sk.minimize(sp.csr_array(X), Y[:, 0], sk.OMP(n_nonzero_coefs=3), "quantized").support) == 3
+    exact = sk.minimize(X, Y, sk.OMP(n_nonzero_coefs=3), "exact", sample_weight=np.arange(60.0))
+    quantized = sk.minimize(X, Y, sk.OMP(n_nonzero_coefs=3), "quantized", sample_weight=np.arange(60.0))
     assert exact.support.tolist() == quantized.support.tolist()  # 40 columns: all are computed exactly
 
 
@@ -58,7 +45,7 @@ def planted(n, d, seed):
 def test_quantized_looks_at_all_columns_only_when_the_residual_has_changed():
     n, d = 256, 2000
     X, r, move = planted(n, d, 3)
-    design, selector = as_design(X), Quantized(max_recomputed=40)
+    design, selector = sk.as_design(X), sk.Quantized(max_recomputed=40)
     first = ask(selector, design, r)
     assert first.columns.tolist() == [7]
     assert first.entries_read == n * (d + first.n_recomputed)
@@ -69,7 +56,7 @@ def test_quantized_looks_at_all_columns_only_when_the_residual_has_changed():
     assert far.entries_read > n * d
     taken = np.argsort(-first.memory["scores"])[:500]
     beyond = ask(selector, design, r, exclude=taken, memory=first.memory)
-    assert beyond.columns.tolist() == ask(Exact(), design, r, exclude=taken).columns.tolist()
+    assert beyond.columns.tolist() == ask(sk.Exact(), design, r, exclude=taken).columns.tolist()
 
 
 def test_quantized_keeps_its_look_for_targets_and_views():
@@ -77,25 +64,25 @@ def test_quantized_keeps_its_look_for_targets_and_views():
     rng = np.random.default_rng(6)
     R, score = np.stack([r, rng.standard_normal(300)], axis=1), GroupNorm()
     X[:, [40, 41]] += 0.4 * r[:, None]
-    for design in (as_design(X), view(X, centre=X.mean(axis=0), root=np.full(300, 2.0))):
+    for design in (sk.as_design(X), view(X, centre=X.mean(axis=0), root=np.full(300, 2.0))):
         for given in ({}, {"score": Signed()}, {"score": score}):
             first = R if given.get("score") is score else r
             small = 0.05 * (move if first.ndim == 1 else move[:, None])
             sign = -1.0 if isinstance(given.get("score"), Signed) else 1.0
-            held = ask(Quantized(), design, sign * first, **given)
+            held = ask(sk.Quantized(), design, sign * first, **given)
             later = Question(sign * (first + small), memory=held.memory, **given)
-            answer = ask(Quantized(), design, later)
+            answer = ask(sk.Quantized(), design, later)
             assert answer.entries_read < X.size
             assert answer.memory["scores"] is held.memory["scores"]
-            assert set(answer.columns) == set(ask(Exact(), design, later).columns)
+            assert set(answer.columns) == set(ask(sk.Exact(), design, later).columns)
 
 
 def test_matching_pursuit_with_a_quantized_goes_on_where_the_residual_comes_to_rest():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 500))
     y = X[:, :150] @ (0.05 * rng.standard_normal(150)) + rng.standard_normal(600)
-    result = minimize(X, y, MatchingPursuit(max_iter=600), "quantized")
-    exact = minimize(X, y, MatchingPursuit(max_iter=600), "exact")
+    result = sk.minimize(X, y, sk.MatchingPursuit(max_iter=600), "quantized")
+    exact = sk.minimize(X, y, sk.MatchingPursuit(max_iter=600), "exact")
     gradients = [np.abs(X.T @ (X @ fit.coef - y)).max() for fit in (result, exact)]
     assert result.objective < 1.01 * exact.objective
     assert gradients[0] < 1.5 * gradients[1]
@@ -105,7 +92,7 @@ def test_matching_pursuit_with_a_quantized_goes_on_where_the_residual_comes_to_r
 def test_quantized_never_chooses_what_is_excluded():
     rng = np.random.default_rng(4)
     X, r = rng.standard_normal((64, 300)), rng.standard_normal(64)
-    design, selector = as_design(X), Quantized(max_recomputed=5)
+    design, selector = sk.as_design(X), sk.Quantized(max_recomputed=5)
     taken: list[int] = []
     memory = None
     for _ in range(300):  # until nothing is left
@@ -118,14 +105,14 @@ def test_quantized_never_chooses_what_is_excluded():
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_quantized_resumes_with_its_guesses_or_its_look(tmp_path, loss):
-    X, y, _ = datasets.make_sparse_signal(400, 3000, 15, random_state=1)
-    given = {"solver": OMP(n_nonzero_coefs=15), "selector": Quantized(max_recomputed=50), "loss": loss}
-    whole = minimize(X, y, **given)
+    X, y, _ = sk.datasets.make_sparse_signal(400, 3000, 15, random_state=1)
+    given = {"solver": sk.OMP(n_nonzero_coefs=15), "selector": sk.Quantized(max_recomputed=50), "loss": loss}
+    whole = sk.minimize(X, y, **given)
     path = tmp_path / "run"
     for stop_at in (1, 4, 7):
-        halted = minimize(X, y, checkpoint=path, callback=lambda r, at=stop_at: r.iteration == at, **given)
+        halted = sk.minimize(X, y, checkpoint=path, callback=lambda r, at=stop_at: r.iteration == at, **given)
         assert halted.n_iter == stop_at + 1
-    after = minimize(X, y, checkpoint=path, **given)
+    after = sk.minimize(X, y, checkpoint=path, **given)
     assert after.support.tolist() == whole.support.tolist()
     reads = [record.entries_read for record in whole.history]
     assert [record.entries_read for record in after.history] == reads
@@ -142,21 +129,21 @@ def test_auto_follows_its_cost_model():
     y = rng.standard_normal(2000)
     import numba  # noqa: F401  (loaded, so that its import is no cost)
 
-    assert repr(chosen(small, y[:50], OMP(n_nonzero_coefs=5))) == "Exact()"
-    assert repr(chosen(large, y, OMP(n_nonzero_coefs=100))) == repr(Certified())
-    assert repr(chosen(large, y, FrankWolfe(L1Ball(1.0), max_iter=5000))).startswith("Gram")
-    assert repr(chosen(sp.csr_array(large > 1), y, OMP(n_nonzero_coefs=5))) == "Exact()"
+    assert repr(chosen(small, y[:50], sk.OMP(n_nonzero_coefs=5))) == "Exact()"
+    assert repr(chosen(large, y, sk.OMP(n_nonzero_coefs=100))) == repr(sk.Certified())
+    assert repr(chosen(large, y, sk.FrankWolfe(sk.L1Ball(1.0), max_iter=5000))).startswith("Gram")
+    assert repr(chosen(sp.csr_array(large > 1), y, sk.OMP(n_nonzero_coefs=5))) == "Exact()"
 
 
 def test_auto_loads_kernels_for_a_short_fit_only_in_a_process_that_has_worked_for_long(monkeypatch):
     monkeypatch.delitem(sys.modules, "numba", raising=False)
-    medium = as_design(np.ones((2000, 6000))), np.ones(2000), OMP(n_nonzero_coefs=100)
-    tiny = as_design(np.ones((50, 80))), np.ones(50), OMP(5)
+    medium = sk.as_design(np.ones((2000, 6000))), np.ones(2000), sk.OMP(n_nonzero_coefs=100)
+    tiny = sk.as_design(np.ones((50, 80))), np.ones(50), sk.OMP(5)
     choices = {}
     for worked in (0.0, 1.0, 100.0):
         monkeypatch.setattr(auto, "process_time", lambda worked=worked: worked)
-        assert not isinstance(picked(Auto(), *tiny), Certified)
-        choices[worked] = isinstance(picked(Auto(), *medium), Certified)
+        assert not isinstance(picked(sk.Auto(), *tiny), sk.Certified)
+        choices[worked] = isinstance(picked(sk.Auto(), *medium), sk.Certified)
     assert choices == {0.0: False, 1.0: False, 100.0: True}
     assert auto.kernel_load_seconds() == 0.0
 
@@ -164,15 +151,15 @@ def test_auto_loads_kernels_for_a_short_fit_only_in_a_process_that_has_worked_fo
 def test_what_auto_picks_is_fitted_to_the_solver():
     import numba  # noqa: F401  (loaded, so that its import is no cost)
 
-    problem = as_design(np.ones((2000, 6000))), np.ones(2000), CoSaMP(50)
-    assert picked(Auto(), *problem) == Exact()  # a few products cost no more than codes
+    problem = sk.as_design(np.ones((2000, 6000))), np.ones(2000), sk.CoSaMP(50)
+    assert picked(sk.Auto(), *problem) == sk.Exact()  # a few products cost no more than codes
     problem[0].codes(fine=True)
-    assert picked(Auto(), *problem) == picked(Certified(), *problem) == Certified()
+    assert picked(sk.Auto(), *problem) == picked(sk.Certified(), *problem) == sk.Certified()
 
 
 def test_auto_tells_why_and_answers_exactly():
-    X, y, _ = datasets.make_sparse_signal(300, 900, 10, random_state=1)
-    auto, exact = (minimize(X, y, OMP(n_nonzero_coefs=10), s) for s in (Auto(), "exact"))
+    X, y, _ = sk.datasets.make_sparse_signal(300, 900, 10, random_state=1)
+    auto, exact = (sk.minimize(X, y, sk.OMP(n_nonzero_coefs=10), s) for s in (sk.Auto(), "exact"))
     assert auto.support.tolist() == exact.support.tolist()
     assert auto.selector.startswith("auto: ")
     assert "exact" in auto.selector

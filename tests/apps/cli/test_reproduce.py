@@ -11,7 +11,6 @@ import pytest
 from skpursuit.apps.studies import grid, studies
 from skpursuit.apps.studies.grid import CellError
 from skpursuit.apps.tables import TableError
-from tests.apps.browser import browse, needs_browser
 from tests.apps.cli import small_studies
 from tests.support.process import invoke
 
@@ -133,16 +132,6 @@ def test_the_page_has_every_study_and_both_baselines(results, tmp_path):
         "numpy",
     )
     assert [words for words in (*heads, *both, *rest) if words not in html] == []
-
-
-@needs_browser
-def test_the_page_in_a_browser(results, tmp_path):
-    invoke("report", results, "--out", tmp_path / "made.html")
-    html = (tmp_path / "made.html").read_text().replace("<details>", "<details open>")
-    inner, scroll, plots, console = browse(tmp_path, html, 360)
-    assert console == []
-    assert scroll <= inner <= 360
-    assert len(plots) >= 15
 
 
 @pytest.mark.parametrize("content", [None, b"", bytes(range(200, 256)), b"no,results\n1,2\n"])
