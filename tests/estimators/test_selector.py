@@ -59,17 +59,16 @@ def test_stable_features_are_the_true_ones_and_noise_has_few(signal):
     assert np.mean(mistakes) <= found.error_bound_
 
 
-def test_a_selector_has_no_summary_of_a_model_that_it_does_not_have():
-    assert not hasattr(PursuitFeatureSelector(), "summary")
-
-
 def test_classes():
     X, y, w = datasets.make_logistic_signal(600, 30, 3, random_state=1)
     labels = np.where(y > 0, "yes", "no")
     chooser = PursuitFeatureSelector(n_features_to_select=3).fit(X, labels)
     assert sorted(chooser.support_) == np.flatnonzero(w).tolist()
     three = np.array(["a", "b", "c"])[np.digitize(X[:, 4], np.quantile(X[:, 4], [0.3, 0.6]))]
-    assert PursuitFeatureSelector(n_features_to_select=1).fit(X, three).support_.tolist() == [4]
+    for k, loss in ((1, "squared"), ("cv", "multinomial")):
+        model = PursuitFeatureSelector(n_features_to_select=k).fit(X, three)
+        assert (model.support_[0], model.loss_) == (4, loss)
+    assert not hasattr(model, "summary")  # a selector has no model
 
 
 def chosen(y, k=1, **given):

@@ -62,10 +62,10 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         Folds for "cv"; default 5.
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": squared loss of numbers, logistic loss of two classes, and squared loss of a column of 0 and 1
-        for each of three classes or more. Text, truth values, and integers with two values, or with up to 20
-        that occur twice or more on average, are classes; floats are numbers; doubtful cases warn.
-        "squared" takes integers as numbers; "logistic" takes them and whole floats as classes, of which it
-        fits three or more together ("multinomial").
+        for each of three classes or more ("cv": multinomial loss). Text, truth values, and integers with two
+        values, or with up to 20 that occur twice or more on average, are classes; floats are numbers; doubt is
+        said. "squared" takes integers as numbers; "logistic" takes them and whole floats as classes, of which
+        it fits three or more together ("multinomial").
     ridge, scale, selector, verbose, time_limit
         As in `PursuitRegressor`.
     random_state : int, RandomState, Generator or None
@@ -191,7 +191,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         y = np.array(y.tolist()) if y.dtype.kind == "O" else y
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         auto, (are_classes, doubt) = is_auto(self.loss), guess_classes(y)
-        loss = as_loss("squared" if auto else self.loss)
+        of_classes = are_classes and isinstance(self.n_features_to_select, str)
+        loss = as_loss(("logistic" if of_classes else "squared") if auto else self.loss)
         if auto and doubt:
             warnings.warn(doubt, UserWarning, stacklevel=4)
         if loss.gives_probability and y.ndim == 1:

@@ -1,1 +1,1 @@
-"""Other libraries made faster without a change to programs that use them (`patch.py`)."""
+"""Other libraries: scikit-learn made faster (`patch.py`), models for skl2onnx (`onnx.py`) and skops."""

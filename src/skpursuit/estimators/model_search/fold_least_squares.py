@@ -244,7 +244,9 @@ class GramLeastSquares(FoldLeastSquares):
 
     def _times(self, rows: slice, used: Indices, table: Floats) -> Floats:
         data, table = self.data, table / self.data.scale[used, None]
-        return np.asarray(data.X[rows][:, used] @ table) - data.centre[used] @ table
+        part = data.X[rows]
+        part = part[:, used] if issparse(part) else part.take(used, axis=1)  # in C order, as X may be in F
+        return np.asarray(part @ table) - data.centre[used] @ table
 
     def gradient(self, support: Indices, coef: Floats) -> Floats:
         moved = [g.take(s, axis=0).T @ w for g, s, w in zip(self.gram, support, coef)]

@@ -34,7 +34,7 @@ from skpursuit.progress import current_monitor
 PATH_PATIENCE = 8  # sizes without a new best before a path may end
 RISE_SE = 1.0  # standard errors by which the loss must have risen by then
 FAMILY_T = 1.5  # t from which the boosted model, or that with few columns, is taken alone
-BEST_SE, BEST_SHARE = 0.25, 0.01  # what "best" gives for fewer features: standard errors, share of its gain
+BEST_SE, BEST_SHARE = 0.25, 0.0035  # what "best" gives for fewer features: standard errors, share of its gain
 BLOCK_ENTRIES = 2**18  # of tables that are worked on at a time
 SAME = 1e-9  # relative difference of losses that may be rounding: two families often find the same models
 TYPICAL_SIZES, BOOST_WORK = 17, 6  # models of a usual path, and paths that take as long as a boosted one
@@ -42,6 +42,7 @@ N_PERMUTATIONS = 99
 CLIP_LIMIT = 3.0  # mean absolute residuals beyond which a residual counts as this many
 MAX_RIDGE_RANK = 1000  # rows or columns, whichever are fewer, up to which ridge regression is tried
 LOO_RIDGES = (0.01, 0.1, 1.0, 10.0, 100.0)  # in units of the mean eigenvalue
+DIGITS = 30  # bits of means and scales, so that the order in which X was summed does not show
 
 Model = TypeVar("Model")  # the models of all folds, as a search knows them
 
@@ -74,15 +75,15 @@ class ScaledData(NamedTuple):
             X = X.toarray()
         table = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         data = standardize(samples.base, table, SQUARED, samples.weights, fit_intercept, scale)
-        centre = 0.0 * data.centre if issparse(X) else data.centre
+        centre = 0.0 * data.centre if issparse(X) else _rounded(data.centre)
         noise = data.design.noise_floor(np.arange(X.shape[1]))
-        return cls(X, data.y, centre, data.scale, fit_intercept, np.asarray(data.offset), noise)
+        return cls(X, data.y, centre, _rounded(data.scale), fit_intercept, np.asarray(data.offset), noise)
 
     def block(self, rows: Indices | slice = slice(None), out: Floats | None = None) -> Any:
         """Some rows of X as the models see it, into `out`; a sparse X stays sparse and is not centred."""
         if issparse(self.X):
             return csc_array(self.X[rows].astype(np.float64)) @ diags_array(1.0 / self.scale)
-        found = np.subtract(self.X[rows], self.centre, out=out)
+        found = np.subtract(self.X[rows], self.centre, out=out, order="C")
         return found if (self.scale == 1.0).all() else np.divide(found, self.scale, out=found)
 
     def lines(self) -> Any:
@@ -101,6 +102,12 @@ class ScaledData(NamedTuple):
         coef = coef / self.scale[columns, None]
         intercept = intercept - self.centre[columns] @ coef
         return LinearFit(columns, *((coef[:, 0], intercept[0]) if vector else (coef, intercept)))
+
+
+def _rounded(values: Floats) -> Floats:
+    """Numbers of `DIGITS` bits: which of them serves is all the same, but not that all runs take one."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.rint(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
 
 
 def size_schedule(most: int, single: int, growth: float) -> list[int]:
