@@ -63,9 +63,9 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     loss : {"auto", "squared", "logistic", ...} or Loss
         "auto": squared loss of numbers, logistic loss of two classes, and squared loss of a column of 0 and 1
         for each of three classes or more ("cv": multinomial loss). Text, truth values, and integers with two
-        values, or with up to 20 that occur twice or more on average, are classes; floats are numbers; doubt is
-        said. "squared" takes integers as numbers; "logistic" takes them and whole floats as classes, of which
-        it fits three or more together ("multinomial").
+        values, or with up to 20 that occur twice or more on average, are classes; floats are numbers; doubts
+        are said. "squared" takes integers as numbers; "logistic" takes them and whole floats as classes, of
+        which it fits three or more together ("multinomial").
     ridge, scale, selector, verbose, time_limit
         As in `PursuitRegressor`.
     random_state : int, RandomState, Generator or None

@@ -168,8 +168,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         take the default of `PursuitRegressor`.
     selection : {"best", "one_se"}
         "best": the model with the best score; with ``solver="auto"`` one of its family and ridge with fewer
-        features whose score is worse by at most a quarter of a standard error and, without `scoring`, by a
-        hundredth of what the best gains over a constant. "one_se": of all models the one with the fewest
+        features whose score is worse by at most a quarter of a standard error and, without `scoring`,
+        0.35 % of what the best gains over a constant. "one_se": of all models the one with the fewest
         features whose score is within one standard error of the best. The standard error is that of the best
         model's mean score over the folds.
     shared_support : bool
