@@ -54,7 +54,7 @@ def hospital(folder, rng, n=600):
         1 + rng.poisson(5, n),
     )
     smoker = rng.choice(["yes", "no"], n)
-    odds = -7.8 + 0.06 * (age - 62) + 2.2 * creatinine + 0.25 * stay + 2.4 * (smoker == "yes")
+    odds = -9.2 + 0.08 * (age - 62) + 2.4 * creatinine + 0.4 * stay + 2.6 * (smoker == "yes")
     columns = {"MRN": rng.permutation(9 * 10**6)[:n] + 10**6, "Age": age, "Creatinine (mg/dL)": creatinine}
     columns |= {"Admitted": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 360, n), "D")}
     columns |= {"Pulse": rng.normal(80, 12, n).round(), "Potassium": rng.normal(4.2, 0.4, n).round(2)}

@@ -40,7 +40,24 @@ _RC_PARAMS: Any = {
 def render(template: str, **values: Any) -> str:
     """Fill in a template of this package; whatever is filled in is escaped, but for figures."""
     css = files(__package__).joinpath("templates/page.css").read_text(encoding="utf-8")
-    return render_text(template, css=Markup(css), **values)
+    page = render_text(template, css=Markup(css), **values)
+    return re.sub(r'<table(?! class="confusion").*?</table>', _labelled, page, flags=re.S)
+
+
+def _labelled(table: re.Match[str]) -> str:
+    """Return a table whose cells name their columns, for screens on which rows are no lines."""
+    head, _, body = table[0].partition("</thead>")
+    groups = re.findall(r'<t[hd][^>]* colspan="(\d+)"[^>]*>(.*?)</t', head)
+    names = [name for span, name in groups for _ in range(int(span))]
+    heads = re.findall(r'<th scope="col">(.*?)</th>', head)
+    labels = [f"{name}, {one}" if name else one for name, one in zip(names or [""] * len(heads), heads)]
+
+    def row(cells: re.Match[str]) -> str:
+        rest = iter(labels)
+        return re.sub("<(td|th)", lambda tag: f'{tag[0]} data-label="{next(rest)}"', cells[0])
+
+    body = re.sub(r"<tr>.*?</tr>", row, body, flags=re.S)
+    return f'{head.replace("<table", "<table data-rows", 1)}</thead>{body}'
 
 
 def render_text(template: str, marks: str = "\u202f.", **values: object) -> str:
