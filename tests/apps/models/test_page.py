@@ -55,7 +55,7 @@ def test_it_begins_with_plain_sentences_and_lists_every_size(page):
         assert ("adds $" if effect["raw"][0] > 0 else "takes off $") in sentence
     else:
         assert f"multiplies the odds of “{told['classes'][-1]}” by " in sentence
-    rows = re.findall(r'<tr><th [^>]*>(\d+)(?: \(this model\))?</th>', words[: words.index('id="fit"')])
+    rows = re.findall(r"<tr><th [^>]*>(\d+)(?: \(this model\))?</th>", words[: words.index('id="fit"')])
     assert [int(k) for k in rows] == [size["k"] for size in told["path"]]
     assert f"{told['k']} (this model)" in words
 

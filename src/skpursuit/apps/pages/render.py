@@ -57,7 +57,7 @@ def _labelled(table: re.Match[str]) -> str:
         return re.sub("<(td|th)", lambda tag: f'{tag[0]} data-label="{next(rest)}"', cells[0])
 
     body = re.sub(r"<tr>.*?</tr>", row, body, flags=re.S)
-    return f'{head.replace("<table", "<table data-rows", 1)}</thead>{body}'
+    return f"{head.replace('<table', '<table data-rows', 1)}</thead>{body}"
 
 
 def render_text(template: str, marks: str = "\u202f.", **values: object) -> str:
