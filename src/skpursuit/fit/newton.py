@@ -151,7 +151,7 @@ def descend(
             else:
                 hessian = hessian_of(samples, A, now.z, now.at.curvature, penalty, trusted)
         p = hessian.solve(g)
-        decrement = float(np.sum(g * p))
+        decrement = float((g * p).sum())
         done = not decrement > precision * max(abs(now.f), TINY_POSITIVE)
         if done and not (decrement > 0 and np.any(np.abs(p) > COARSE * np.abs(now.w))):
             break
@@ -249,7 +249,7 @@ def _line_search(
 
 def _point(samples: SampleLosses, penalty: Floats, w: Floats, z: Floats, step: float = 0.0) -> TrialStep:
     at = samples.derivatives(z)
-    shrinks = 0.5 * float(np.sum(penalty * (w * w).T)) if penalty.any() else 0.0
+    shrinks = 0.5 * float((penalty * (w * w).T).sum()) if penalty.any() else 0.0
     return TrialStep(step, at.value + shrinks, at, w, z)
 
 

@@ -76,11 +76,14 @@ class SampleLosses:
     def derivatives(self, z: Floats) -> Derivatives:
         """Value, residual and curvature at z; by blocks, whose temporary arrays stay in the cache."""
         step = LOSS_BLOCK_ROWS if self.loss.prefers_blocks else max(1, len(z))
-        parts = [slice(start, start + step) for start in range(0, len(z), step)]
         with np.errstate(over="ignore", invalid="ignore"):
-            blocks = [self.loss.derivatives(self.y[part], z[part]) for part in parts]
-            joined = (part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*blocks))
-            values, residual, curvature = map(self._weighted, joined)
+            if len(z) <= step:
+                found: tuple[Floats, ...] = self.loss.derivatives(self.y, z)
+            else:
+                parts = [slice(start, start + step) for start in range(0, len(z), step)]
+                blocks = [self.loss.derivatives(self.y[part], z[part]) for part in parts]
+                found = tuple(map(np.concatenate, zip(*blocks)))
+            values, residual, curvature = map(self._weighted, found)
             return Derivatives(float(np.sum(values)), residual, curvature)
 
     @cached_property

@@ -173,7 +173,11 @@ class ClassifierSearch(CandidateSearch[list[list[ScaledFit]]]):
 
     def _add(self, every: list[FoldClassifier], size: int) -> None:
         """Let the columns with the largest gradients join, of all folds and problems by one product."""
-        slopes = self._products(np.hstack([model.samples.residual(model.z) for model in every]))
+        if self.loss.couples_targets:
+            residuals = np.hstack([model.samples.residual(model.z) for model in every])
+        else:
+            residuals = _weights_of(every) * self.loss.residual(*_side_by_side(every))
+        slopes = self._products(residuals)
         edges = np.cumsum([model.coef.shape[1] for model in every])[:-1]
         for model, part in zip(every, np.split(slopes, edges, axis=1)):
             score = np.abs(part[:, 0]) if part.shape[1] == 1 else np.sqrt((part**2).sum(axis=1))
@@ -188,8 +192,7 @@ class ClassifierSearch(CandidateSearch[list[list[ScaledFit]]]):
     def _boosted(self, models: Models, ends: bool = True) -> Iterator[tuple[int, Models]]:
         """Steps, in units of a bound of the curvature, along the largest gradients; it `ends` on arrival."""
         every = [model for each in models for model in each]
-        y, z = np.hstack([model.samples.y for model in every]), np.hstack([model.z for model in every])
-        weights = np.stack([model.weights for model in every], axis=1)
+        (y, z), weights = _side_by_side(every), _weights_of(every)
         unit = (self.loss.smoothness or 1.0) * weights.sum(axis=0)
         intercepts = np.array([model.intercept[0] for model in every])
         coef, each = np.zeros((self.data.X.shape[1], len(every))), np.arange(len(every))
@@ -224,13 +227,24 @@ class ClassifierSearch(CandidateSearch[list[list[ScaledFit]]]):
 
     def _evaluate(self, models: Models) -> HeldOutLoss:
         """The models with the losses on their test rows, summed over problems and outputs."""
-        value = self.loss.value
-        losses = [
-            sum(value(m.samples.y, m.z).reshape(len(m.z), -1).sum(axis=1) for m in each) for each in models
-        ]
-        weighted = (np.array(losses) * self.folds.test).T
+        if self.loss.couples_targets:
+            losses = np.array([sum(self.loss.value(m.samples.y, m.z) for m in each) for each in models])
+        else:
+            value = self.loss.value(*_side_by_side([model for each in models for model in each]))
+            losses = value.reshape(len(value), len(models), -1).sum(axis=2).T
+        weighted = (losses * self.folds.test).T
         rows = self.folds.mean_row_losses(weighted[self.folds.sampled_rows])
         return HeldOutLoss(_fitted(models), weighted.sum(axis=0), lambda: rows)
+
+
+def _side_by_side(every: list[FoldClassifier]) -> tuple[Floats, Floats]:
+    """Targets and predictions of models whose outputs are not coupled, one column for each output."""
+    return np.hstack([model.samples.y for model in every]), np.hstack([model.z for model in every])
+
+
+def _weights_of(every: list[FoldClassifier]) -> Floats:
+    """The weights of the rows for each column of `_side_by_side`."""
+    return np.stack([model.weights for model in every for _ in range(model.z.shape[1])], axis=1)
 
 
 def _fitted(models: Models) -> list[list[ScaledFit]]:

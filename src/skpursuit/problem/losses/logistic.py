@@ -23,11 +23,12 @@ class Logistic(Loss):
     def derivatives(self, y: Floats, z: Floats) -> tuple[Floats, Floats, Floats]:
         """Value, residual and curvature from one exponential, exp(-|z|), which cannot overflow."""
         with np.errstate(under="ignore"):
-            margin = y * z
-            e = np.exp(-np.abs(margin))
+            way = -y
+            wrong = way * z
+            e = np.exp(-np.abs(wrong))
             more = 1 + e
-            residual = -y * (np.where(margin > 0, e, 1) / more)
-            return np.maximum(-margin, 0) + np.log1p(e), residual, e / np.square(more)
+            residual = way * (np.where(wrong < 0, e, 1) / more)
+            return np.maximum(wrong, 0) + np.log1p(e), residual, e / np.square(more)
 
     def majorant(self, y: Floats, z: Floats) -> Floats:
         """Curvature tanh(z / 2) / (2 z) of the parabola that touches the loss at z and lies above it."""
