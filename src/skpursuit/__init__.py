@@ -1,7 +1,5 @@
 """Sparse models, found by reading a fraction of the data."""
 
-from __future__ import annotations
-
 import logging
 from importlib import import_module
 from typing import Any

@@ -4,8 +4,6 @@ X is Gaussian with columns of unit norm, k of them make the signal, and noise is
 noise are drawn before X, so that they do not depend on its dtype.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How good a sparse answer is: recovered supports and reconstruction error."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

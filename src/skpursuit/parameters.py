@@ -7,8 +7,6 @@ was given. Solvers, selectors, stop rules, sets and losses check what they are m
 doubtful is warned about at the user's line (`warn_user`).
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import warnings

@@ -6,8 +6,6 @@ the race, and their estimates of X^T r. The last round holds the answer, so that
 rounds, and take the best of the last one" (see ``examples/lucb.py``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace

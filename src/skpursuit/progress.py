@@ -6,8 +6,6 @@ over. After two seconds a thread writes the last note to the standard error stre
 ends with it at the latest, and the outer one says what is noted there, or counted where it does not count.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

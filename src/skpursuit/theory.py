@@ -17,8 +17,6 @@ Jamieson, Talwalkar. Non-stochastic best arm identification and hyperparameter o
 (theorem 1).
 """
 
-from __future__ import annotations
-
 from math import ceil, exp, inf, log, log2
 
 import numpy as np

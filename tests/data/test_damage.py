@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from skpursuit import OMP, as_design, minimize
-from skpursuit.data.disk import parquet_source
-from skpursuit.data.disk import tile_readers as recipes
+from skpursuit.data.disk import file_store as recipes
 from skpursuit.data.read_counter import CountedFile
 
 from ..support.data import TwoBytes
@@ -129,8 +128,7 @@ def reads(monkeypatch):
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", shutdown)
     monkeypatch.setattr(recipes.os, "preadv", watched(os.preadv))
-    for module in recipes, parquet_source:
-        monkeypatch.setattr(module, "READ_CHUNK_BYTES", 2**16)
+    monkeypatch.setattr(recipes, "READ_CHUNK_BYTES", 2**16)
     monkeypatch.setattr(parquet.ParquetFile, "read_row_group", watched(parquet.ParquetFile.read_row_group))
     return made
 

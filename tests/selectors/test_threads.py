@@ -57,7 +57,7 @@ def test_statistics_and_products_have_the_same_bits_on_all_threads(layout, monke
     rng = np.random.default_rng(0)
     X, R = layout(rng.standard_normal((1300, 90))), rng.standard_normal((1300, 30))
     monkeypatch.setattr(threads, "MIN_PARALLEL_WORK", 1000)
-    monkeypatch.setattr(dense_tile, "PIECE_ENTRIES", 2**14)
+    monkeypatch.setattr(dense_tile.tuning, "PIECE_ENTRIES", 2**14)
     found = []
     for count in (1, 2, 3):
         with threadpool_limits(count):

@@ -9,8 +9,7 @@ from skpursuit.data import caches as grams
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.design import Design
 from skpursuit.data.disk.file_store import FileStore
-from skpursuit.data.disk.npy_source import recipes_of
-from skpursuit.data.disk.tile_readers import npy_array
+from skpursuit.data.disk.npy_source import npy_array, recipes_of
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.store import TileStore
 

@@ -18,21 +18,11 @@ import numpy as np
 from skpursuit.data.survey import Blocks, block_sums
 from skpursuit.data.tile import Cost, Sample, Tile, scattered_indices
 from skpursuit.kernels import imported_module
+from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import BLOCK_ROWS, block_sums_of_squares, cast_residual
 from skpursuit.numerics.threads import parallel_for, run_tasks
-from skpursuit.numerics.tuning import (
-    BLOCK_ENTRIES,
-    GATHER_BLOCK,
-    GATHERED_ENTRIES,
-    LINE_BLOCK,
-    MAX_SINGLE_COPIES,
-    PIECE_ENTRIES,
-    PIECE_RESIDUALS,
-    SMALL_BLOCK,
-    SMALL_PRODUCT,
-)
 from skpursuit.parameters import as_array
 
 if TYPE_CHECKING:
@@ -52,7 +42,7 @@ class DenseTile(Tile):
     """
 
     can_encode = True
-    small_product = SMALL_PRODUCT
+    small_product = tuning.SMALL_PRODUCT
     mean_rounding_unit = MEAN_UNIT
 
     def __init__(
@@ -83,7 +73,7 @@ class DenseTile(Tile):
 
     def _product_rows(self) -> int:
         """The most rows of one BLAS product."""
-        return FLOAT32_ROWS if self.dtype == np.float32 else max(64, BLOCK_ENTRIES // self.shape[1])
+        return FLOAT32_ROWS if self.dtype == np.float32 else max(64, tuning.BLOCK_ENTRIES // self.shape[1])
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
         """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
@@ -94,7 +84,12 @@ class DenseTile(Tile):
             self.add_rows(rows, r[rows], out)
             return out
         r, exponent = (r, 0) if r.dtype == self.dtype == np.float64 else cast_residual(r, self.dtype)
-        (n, d), (tall, wide) = self.shape, self._piece(r.size // len(r))
+        (n, d), pieces_of = self.shape, max(1, r.size // len(r) // tuning.PIECE_RESIDUALS)
+        # Whole lines in memory; threads play no part. Each piece has sums of its own for all residuals: many
+        # make it larger.
+        tall, wide = max(64, pieces_of * tuning.PIECE_ENTRIES // d), d
+        if self.fast_axis == 0:
+            tall, wide = n, max(1, tuning.PIECE_ENTRIES // n)
         pieces = [(i, j) for i in range(0, n, tall) for j in range(0, d, wide)]
         if len(pieces) == 1:
             out = self._piece_product(r, slice(None), slice(None))
@@ -110,16 +105,6 @@ class DenseTile(Tile):
             for part in sums[1:]:
                 out += part.T
         return out if self.dtype == np.float64 else np.ldexp(out, exponent)
-
-    def _piece(self, residuals: int) -> tuple[int, int]:
-        """Rows and columns of the pieces of a product, whole lines in memory; threads play no part in them.
-
-        With many residuals pieces are larger: each has sums of its own for all of them.
-        """
-        n, d = self.shape
-        if self.fast_axis == 0:
-            return n, max(1, PIECE_ENTRIES // n)
-        return max(64, max(1, residuals // PIECE_RESIDUALS) * PIECE_ENTRIES // d), d
 
     def _piece_product(self, r: Floats, rows: slice, cols: slice) -> Floats:
         """X[rows, cols]^T r[rows], in float64 sums of BLAS products."""
@@ -137,7 +122,7 @@ class DenseTile(Tile):
     # -- columns, rows and entries ------------------------------------------------------------------------
 
     def take(self, cols: Indices) -> Floats:
-        if MAX_SINGLE_COPIES < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
+        if tuning.MAX_SINGLE_COPIES < len(cols) == self.shape[1] and (cols == np.arange(len(cols))).all():
             return np.array(self.X.T, dtype=np.float64, order="C")
         out = np.empty((len(cols), self.shape[0]), np.float64)
         kernels = imported_module("skpursuit.kernels.lines")
@@ -145,11 +130,11 @@ class DenseTile(Tile):
         if kernels is not None and suits:  # loaded already, so that no small problem waits for it
             kernels.gather_columns(self.X, np.asarray(cols, dtype=np.int64), out)
             return out
-        if len(cols) <= MAX_SINGLE_COPIES:
+        if len(cols) <= tuning.MAX_SINGLE_COPIES:
             for line, j in zip(out, cols):
                 line[:] = self.X[:, j]
             return out
-        step = max(1, GATHER_BLOCK // max(1, len(cols)))
+        step = max(1, tuning.GATHER_BLOCK // max(1, len(cols)))
         for start in range(0, self.shape[0], step):
             out[:, start : start + step] = self.X[start : start + step, cols].T
         return out
@@ -173,7 +158,7 @@ class DenseTile(Tile):
             out += total[cols]
             return
         if cols is not None:
-            step = max(1, SMALL_BLOCK // max(1, len(rows)))
+            step = max(1, tuning.SMALL_BLOCK // max(1, len(rows)))
             for start in range(0, len(cols), step):
                 lines = self.X[rows, cols[start : start + step, None]].astype(np.float64, copy=False)
                 out[start : start + step] += np.einsum("ji,i...->j...", lines, weights)
@@ -203,7 +188,7 @@ class DenseTile(Tile):
     def squares(self, axis: int) -> Floats:
         if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
             length, count = self.shape[axis], self.shape[1 - axis]
-            out, step = np.empty(count), max(1, LINE_BLOCK // length)
+            out, step = np.empty(count), max(1, tuning.LINE_BLOCK // length)
 
             def fill_squares(lo: int, hi: int) -> None:
                 for start in range(lo, hi, step):
@@ -227,7 +212,7 @@ class DenseTile(Tile):
 
     def _blocks(self) -> Iterator[Floats]:
         """X in ranges of columns."""
-        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        step = max(1, tuning.GATHERED_ENTRIES // self.shape[0])
         return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
 
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:

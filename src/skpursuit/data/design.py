@@ -25,54 +25,30 @@ from skpursuit.data.view import View, constant_bound
 from skpursuit.numerics.arrays import Compressed, Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS
-from skpursuit.numerics.sums import scaled_rows
+from skpursuit.numerics.sums import safe_norm, scaled_rows
 
 
 class Design:
-    """A data matrix X (n rows, d columns) behind a view.
-
-    Parameters
-    ----------
-    store : TileStore
-    view : View, optional
-        Default: X as it is.
-    reads : ReadCounter, optional
-        The counter; views of one design share it.
-
-    Attributes
-    ----------
-    shape : (int, int)
-    dtype : dtype of X
-    access : Access
-        Where X is, and what it costs to read it.
-    limit : MemoryBudget
-        How much memory may be used beside X.
-    names : list of str, or None
-        Names of the columns of X, where its source has them.
-    on_disk : bool
-        Whether X is read from files, tile by tile.
-    in_memory : bool
-        Whether X is at hand, so that layouts of it can be kept.
-    has_codes : bool
-        Whether X has codes; without them the exact product is cheap, or all there is.
-    column_costs_full_pass : bool
-        Whether one column costs a pass over X, so that it should be gathered with likely ones.
-    constant : int, or None
-        The column of ones that the view adds.
-    caches : Caches
-        What was derived for this view; that of X itself where the view is plain.
-    """
+    """A data matrix X (n rows, d columns) behind a view, with a counter that all views of it share."""
 
     def __init__(self, store: TileStore, view: View | None = None, reads: ReadCounter | None = None) -> None:
         self.store = store
-        self.access: Access = store
+        self.access: Access = store  # where X is, and what it costs to read it
         self.view = View() if view is None else view
         self.reads = ReadCounter() if reads is None else reads
         self.shape, self.dtype = self.view.shape(store.shape), store.dtype
-        self.limit, self.names = store.memory_budget, store.names
-        self.on_disk, self.in_memory, self.has_codes = store.on_disk, store.in_memory, store.first.can_encode
-        self.column_costs_full_pass = store.column_costs_full_pass
-        self.constant = store.shape[1] if self.view.constant else None
+        self.limit = store.memory_budget  # of what is kept beside X
+        self.names = store.names  # of the columns of X, where its source has them
+        self.on_disk = store.on_disk  # whether X is read from files, tile by tile
+        self.in_memory = store.in_memory  # whether X is at hand, so that layouts of it can be kept
+        self.has_codes = store.first.can_encode  # without them the exact product is cheap, or all there is
+        self.column_costs_full_pass = (
+            store.column_costs_full_pass
+        )  # so it should be gathered with likely ones
+        self.constant = (
+            store.shape[1] if self.view.constant else None
+        )  # the column of ones that the view adds
+        # What was derived for this view; that of X itself where the view is plain.
         self.caches = store.caches if self.view.is_identity else store.new_caches()
 
     def with_view(self, view: View) -> Design:
@@ -346,10 +322,12 @@ class Design:
 
     def noise_floor(self, cols: Indices) -> Floats:
         """Norm below which a centred column is only rounding of its mean, one per column."""
-        if self.view.centre is None:
+        view, real = self.view, self._without_constant(np.asarray(cols))
+        if view.centre is None:
             return np.zeros(len(cols))
-        real = self._without_constant(np.asarray(cols))
-        floor = self.store.first.mean_rounding_unit * self.view.centre_norms(real, self.shape[0])
+        size = sqrt(self.shape[0]) if view.row_scale is None else safe_norm(view.row_scale)
+        taken = np.abs(view.divide_by_scale(view.centre[real] * size, real))  # norms of the means
+        floor = self.store.first.mean_rounding_unit * taken
         return floor if len(real) == len(cols) else self._join_constant(floor, 0.0, cols)
 
     # -- codes ----------------------------------------------------------------------------------------------

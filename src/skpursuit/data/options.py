@@ -7,8 +7,6 @@ is being read); the codes of X may have the rest, and what is not granted of the
 in memory keeps is bounded by the caches themselves.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Bytes of files are counted by the open file itself, which all sources read by (`
 forget to count, and the sum is that of the system (`rchar` of /proc/self/io).
 """
 
-from __future__ import annotations
-
 import io
 import os
 from dataclasses import dataclass

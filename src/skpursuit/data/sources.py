@@ -6,8 +6,6 @@ sources of X on disk or on a cluster. They are tried first, and make a store fro
 whatever NumPy makes an array of. A new source is one file with the two functions, and one line here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import Any, Protocol, TypeGuard

@@ -9,8 +9,6 @@ out of range writes to memory that is not its own. So SciPy's own checks run fir
 the caller's arrays but is not the caller's. CSR and CSC are kept as they are, other formats become CSR.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from typing import TypeAlias
 

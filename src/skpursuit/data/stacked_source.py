@@ -6,8 +6,6 @@ of a single column take the memory order of the wider ones, because sums over ro
 the arrays it was cut into then give the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -29,17 +29,11 @@ from skpursuit.data.options import UNLIMITED, DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.survey import OPERATOR_BATCH, Survey, SurveyBuilder, operator_survey
 from skpursuit.data.tile import Cost, Sample, Tile
+from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import product_error_bound
 from skpursuit.numerics.float_range import EPS, LEAST_SIZE, MOST_SIZE, check_range
 from skpursuit.numerics.sums import BLOCK_ROWS, fixed_order_dot, safe_norm
-from skpursuit.numerics.tuning import (
-    COLUMN_COPY_ENTRIES,
-    COSTS,
-    GATHER_AHEAD_COLUMNS,
-    GATHERED_ENTRIES,
-    NANO,
-)
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
@@ -340,7 +334,7 @@ class TileStore:
             # Through the cache: columns that were close to the top once are close again.
             return fixed_order_dot(self.lines(cols), u) if found is None else found, None
         out, first = np.empty((len(cols), *u.shape[1:])), np.empty(len(cols))
-        step = max(1, GATHERED_ENTRIES // self.shape[0])
+        step = max(1, tuning.GATHERED_ENTRIES // self.shape[0])
         for start in range(0, len(cols), step):
             some = slice(start, start + step)
             lines = self.lines(cols[some])
@@ -376,8 +370,8 @@ class TileStore:
     def gather_ahead_width(self) -> int:
         """Columns to gather with one that is needed, where that costs little more; else 0."""
         tile = self.first
-        short = self.shape[0] * 8 * GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
-        return GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
+        short = self.shape[0] * 8 * tuning.GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
+        return tuning.GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
 
     def costs_a_pass(self, cols: Indices) -> bool:
         """Whether reading these columns from disk costs as much as a product with all of X."""
@@ -387,7 +381,8 @@ class TileStore:
     def gather_seconds(self, columns: int) -> float:
         """Seconds to bring so many columns of an X in memory into arrays of their own."""
         together = self.first.fast_axis == 0  # the entries of a column are
-        return columns * self.shape[0] * NANO * (8 * COSTS.byte if together else COSTS.gather)
+        entry = 8 * tuning.COSTS.byte if together else tuning.COSTS.gather
+        return columns * self.shape[0] * tuning.NANO * entry
 
     def sweep_seconds(self, visits: int) -> float:
         """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
@@ -567,7 +562,7 @@ def added_rows(tile: Tile, cols: Indices, rows: Indices, weights: Floats, every:
 
 def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Floats:
     """Products of columns of a tile, less a number each, with u: those of each piece of rows."""
-    step = max(1, COLUMN_COPY_ENTRIES // tile.shape[0])
+    step = max(1, tuning.COLUMN_COPY_ENTRIES // tile.shape[0])
     tile.ensure_layout("columns")
     parts = []
     for start in range(0, len(cols), step):

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow, sum_error_bound
 from skpursuit.numerics.float_range import EPS
-from skpursuit.numerics.sums import safe_norm, scaled_rows
+from skpursuit.numerics.sums import scaled_rows
 
 ColumnKey = Indices | slice
 ALL_COLUMNS = slice(None)
@@ -171,12 +170,6 @@ class View:
         if self.row_scale is not None:
             sizes = sizes * np.abs(self.row_scale).max(initial=0.0)
         return sizes if self.scale is None else sizes / np.abs(self.scale)
-
-    def centre_norms(self, cols: Indices, n: int) -> Floats:
-        """Norm of the subtracted mean, one per column, of a view that subtracts any."""
-        assert self.centre is not None
-        taken = np.abs(self.centre[cols]) * (sqrt(n) if self.row_scale is None else safe_norm(self.row_scale))
-        return taken if self.scale is None else taken / np.abs(self.scale[cols])
 
     def fingerprint(self) -> bytes:
         """What tells this view from others."""

@@ -6,8 +6,6 @@ are drawn from the samples in an order that their values fix, so that the order 
 what is chosen.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self

@@ -4,8 +4,6 @@ Both standardize the data and leave the pursuit to `omp_functions.py`. Where X^T
 parts of a cross-validation have theirs from the Gram matrices of all folds (`fold_least_squares.py`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skpursuit.data import Design, check_finite
 from skpursuit.estimators.base import CheckedSamples, LinearBase, SummaryMixin, lazy_on_dask, monitored
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin
-from skpursuit.estimators.linear_fit import dense_coefs
+from skpursuit.estimators.linear_fit import SQUARED, centred_targets, codes_of_run, dense_coefs, standardize
 from skpursuit.estimators.model_search.fold_least_squares import MAX_GRAM_ENTRIES, GramLeastSquares
 from skpursuit.estimators.model_search.search import ScaledData
 from skpursuit.estimators.omp_functions import (
@@ -30,7 +28,6 @@ from skpursuit.estimators.omp_functions import (
 )
 from skpursuit.estimators.parameter_rules import COUNT_OR_ZERO, check_parameters, or_none
 from skpursuit.estimators.sklearn_types import BaseEstimator, MultiOutputMixin, RegressorMixin
-from skpursuit.estimators.standardized import SQUARED, centred_targets, codes_of_run, standardize
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.problem import default_sparsity as sparsity

@@ -8,8 +8,6 @@ A parameter that would do nothing beside the others is refused (`cv` is warned a
 that change no result (`n_jobs`, `verbose`, a seed where nothing is drawn) are welcome everywhere.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields

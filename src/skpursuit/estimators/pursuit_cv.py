@@ -9,8 +9,6 @@ which come from one gathering of columns. Any other scorer gets the test rows of
 `fit`, and a copy of the estimator with the coefficients of each size.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Several targets either share one set of features, found by one run on all of the
 `fit` is that of `base.py` and `pursuit_cv.py`; here is what a regressor reads, solves and predicts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from sklearn.utils import Tags

@@ -1,7 +1,5 @@
 """PyTorch tensors in place of arrays, known by the module of their type: nothing here imports torch first."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

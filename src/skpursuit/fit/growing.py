@@ -8,8 +8,6 @@ own. Other losses keep the columns themselves and go by Newton (`newton.py`). Fa
 are expensive, so a new column gets a good first coefficient with the others held, and then all are fitted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -12,8 +12,6 @@ Multinomial loss couples the classes of a sample, so its Hessian has a block for
 factorised by Cholesky, damped as little as it takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

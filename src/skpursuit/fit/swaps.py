@@ -16,8 +16,6 @@ dropped one by one, and g is the gradient of the model without. Either way it is
 is fitted, and taken only if the objective is lower. So exchanges end.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ cheap to find out afterwards: the fits on the path's columns give the residuals 
 of X with them has the scores of all columns at all steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -16,8 +16,6 @@ every model of k columns has, at any point u with g the gradient of f there,
 and the best u is the minimum of the relaxation, towards which accelerated proximal gradient steps go.
 """
 
-from __future__ import annotations
-
 import heapq
 import time
 from dataclasses import dataclass, replace

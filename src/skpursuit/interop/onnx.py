@@ -1,7 +1,5 @@
 """Fitted models as ONNX graphs: after `register`, `skl2onnx.to_onnx` converts them, in pipelines too."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -5,8 +5,6 @@ skpursuit.interop.patch script.py` does so before it runs a script. What was imp
 stays as it was. Calls that are wrong, or ask for what only scikit-learn has, go to its own functions.
 """
 
-from __future__ import annotations
-
 import inspect
 import logging
 import runpy

@@ -4,8 +4,6 @@ The factor of a fit, which is as large as the columns of the support, is left ou
 columns when a run goes on (`fit/gram_schmidt.py`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

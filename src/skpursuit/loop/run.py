@@ -243,7 +243,12 @@ class Run:
         if not finite:
             self.state = self.solver.fallback_state(self.problem, self.state)
             return Status.DIVERGED
-        record = make_record(iteration, after, asking.answers, time.perf_counter() - began)
+        answers, seconds = asking.answers, time.perf_counter() - began
+        selected = tuple(j for answer in answers for j in answer.columns.tolist())
+        read = sum(answer.entries_read for answer in answers), sum(answer.bytes_read for answer in answers)
+        weakest = max((one.certificate for one in answers), key=CERTIFICATE_ORDER.index, default="none")
+        gap = None if "gap" not in after.memory else float(after.memory["gap"])
+        record = Record(iteration, after.objective, selected, *read, weakest, seconds, gap)
         if after.selector_memory is not asking.memory:
             after = replace(after, selector_memory=asking.memory)
         self.state = after
@@ -324,15 +329,6 @@ class Run:
             snapshot = Snapshot(self.state, list(self.history), self.seed, self.fingerprints)
             files.save_snapshot(Path(self.checkpoint.path), snapshot)
             self.last_saved = time.perf_counter()
-
-
-def make_record(iteration: int, state: State, answers: list[Selection], seconds: float) -> Record:
-    """Sum up one iteration."""
-    selected = tuple(j for answer in answers for j in answer.columns.tolist())
-    read = sum(answer.entries_read for answer in answers), sum(answer.bytes_read for answer in answers)
-    weakest = max((answer.certificate for answer in answers), key=CERTIFICATE_ORDER.index, default="none")
-    gap = None if "gap" not in state.memory else float(state.memory["gap"])
-    return Record(iteration, state.objective, selected, *read, weakest, seconds, gap)
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:

@@ -1,7 +1,5 @@
 """The kinds of arrays that the package speaks of, and the empty list of columns."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The number of threads of BLAS, and one alone where more would do harm."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

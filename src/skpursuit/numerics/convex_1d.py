@@ -6,8 +6,6 @@ minimum it is flat to half of the digits, and a search that compares its values 
 infinite values do no harm either; they cost some bisections.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import isfinite
 

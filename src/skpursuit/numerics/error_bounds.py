@@ -11,8 +11,6 @@ each multiplication that may round to zero is followed by adding the smallest po
 only where there is nothing to round: for a zero column or a zero residual.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeVar
 
 import numpy as np

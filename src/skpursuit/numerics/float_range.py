@@ -10,8 +10,6 @@ the column with such a score may well be the one that wins. Whatever orders scor
 maximum, which is NaN if one of them is, and raises `NonFiniteError`. The loop then ends the run as diverged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import frexp
 from typing import Any

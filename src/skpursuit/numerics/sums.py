@@ -1,7 +1,5 @@
 """Sums and norms whose bits depend on the numbers alone, and that stay within range."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import numpy as np

@@ -6,8 +6,6 @@ Constants below the prices were found by trying. What a kernel is compiled with 
 because Numba notes changes of its own file only.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 NANO = 1e-9  # seconds

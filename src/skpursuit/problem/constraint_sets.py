@@ -5,8 +5,6 @@ A Frank-Wolfe step goes towards the vertex with the smallest <gradient, vertex>.
 So a set tells which score a selector should look for, and which vertex of the column that was found to take.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 

@@ -6,8 +6,6 @@ agree that a tenth of the columns is a sparse model. They differ in the least nu
 whether n limits it: more columns than rows cannot be independent.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from skpursuit.numerics.arrays import Floats

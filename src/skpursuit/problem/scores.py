@@ -1,7 +1,5 @@
 """What "largest" means: by absolute value, by sign, or by the norm of a row over several targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import isnan
 from typing import Protocol

@@ -12,8 +12,6 @@ two and encoded again, so that scales and errors stay within the range of float3
 F order ranges of columns.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

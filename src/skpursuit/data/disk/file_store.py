@@ -1,8 +1,11 @@
 """X in files: tiles are loaded one after the other, the next one while the last one is worked on.
 
 Two buffers and one thread that reads are all that is in memory of X itself. Whatever is kept of it (codes,
-columns, products) has its share of one memory limit. Files are read by `read_counter.CountedFile`, which
-counts.
+columns, products) has its share of one memory limit. A `TileReader` is a tile made of parts of arrays in
+files (`DiskArray`). Files are read into buffers that are used again (`CountedFile`), and never mapped: a
+mapped file that is cut short kills the process, its pages count as memory of the process, and nobody counts
+what is read of it. A file is opened for each tile, and its size and time of change are compared with what
+they were, so that a file that changed in between is noticed.
 """
 
 from __future__ import annotations
@@ -11,17 +14,20 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from skpursuit._atomic_files import FileError
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
-from skpursuit.data.disk.tile_readers import Stamp, TileReader, check_file_unchanged, stamp_of
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Verb, call
@@ -32,6 +38,129 @@ from skpursuit.progress import current_monitor
 
 if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
+
+# Bytes of one call, so that a reader that is told to stop does so within some milliseconds.
+READ_CHUNK_BYTES = 8 * 2**20
+Cancelled = Callable[[], bool]  # asked between two calls; True ends the reading
+
+
+class ReadCancelled(Exception):
+    """The reader was told to stop."""
+
+
+class Stamp(NamedTuple):
+    """What tells that a file is the same one: its size, the time of its last change, and its inode."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+
+
+def stamp_of(file: str | int) -> Stamp:
+    """The stamp of a file by its path or descriptor, or an error that names it."""
+    with file_errors(str(file)):
+        status = os.stat(file)
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@contextmanager
+def file_errors(path: str) -> Iterator[None]:
+    """Turn errors of the system into one sentence that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileError(path, "there is no such file", "check the path") from None
+    except PermissionError:
+        raise FileError(path, "it may not be read", "change its permissions") from None
+    except OSError as error:
+        raise FileError(path, f"it cannot be read ({error.strerror})", "check the disk") from None
+
+
+def check_file_unchanged(path: str, stamp: Stamp, now: Stamp) -> None:
+    """Refuse a file that was changed."""
+    if now != stamp:
+        what = "it was cut short" if now.size < stamp.size else "it was changed"
+        raise FileError(path, f"{what} while it was in use", "make a new design of it: as_design(path)")
+
+
+@dataclass(frozen=True)
+class DiskArray(ABC):
+    """A dense array in a file of some format."""
+
+    path: str
+    stamp: Stamp
+    shape: tuple[int, int]
+    dtype: np.dtype
+    reads: FileReads = field(compare=False)
+    is_f_order: bool  # whether the entries of a column lie next to each other (F order)
+    reads_columns = True  # whether a column of an array in F order is read without the others
+
+    @property
+    @abstractmethod
+    def entry_bytes(self) -> float:
+        """Bytes of the file for each entry."""
+
+    @abstractmethod
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
+        """Copy a rectangle into an array of any layout and float dtype; `cancelled` may end it."""
+
+
+class FileRegion(NamedTuple):
+    """A rectangle of a file, and the row and column of a tile where it begins."""
+
+    array: DiskArray
+    rows: slice
+    cols: slice
+    at: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TileReader:
+    """How one tile is loaded: from parts of files."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    reads_single_columns: bool  # whether the tile has F order
+    parts: tuple[FileRegion, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that loading fills."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes that loading reads, about."""
+        sizes = [(p.rows.stop - p.rows.start) * (p.cols.stop - p.cols.start) for p in self.parts]
+        return int(sum(size * part.array.entry_bytes for size, part in zip(sizes, self.parts)))
+
+    def tile(self, buffer: memoryview | None = None) -> DenseTile:
+        """A tile in a buffer of at least `nbytes` bytes; without one its entries are never written."""
+        order: Any = "F" if self.reads_single_columns else "C"
+        return DenseTile(np.ndarray(self.shape, self.dtype, buffer, order=order), self.reads_single_columns)
+
+    def load(self, buffer: np.ndarray, cancelled: Cancelled) -> DenseTile:
+        """The tile, in a buffer."""
+        tile = self.tile(buffer.data)
+        self.fill(tile.X, cancelled)
+        return tile
+
+    def fill(self, X: Floats, cancelled: Cancelled = lambda: False) -> None:
+        """Read the tile into an array."""
+        for array, rows, cols, (i, j) in self.parts:
+            height, width = rows.stop - rows.start, cols.stop - cols.start
+            array.read(rows, cols, X[i : i + height, j : j + width], cancelled)
+
+    def take(self, cols: Indices) -> Floats:
+        """Columns as the rows of an array."""
+        out = np.empty((len(cols), self.shape[0]), self.dtype)
+        for array, rows, within, (i, j) in self.parts:
+            height = rows.stop - rows.start
+            for line, col in zip(out, cols.tolist()):
+                if j <= col < j + within.stop - within.start:
+                    first = within.start + col - j
+                    array.read(rows, slice(first, first + 1), line[i : i + height, None])
+        return out
 
 
 class FileStore(TileStore):

@@ -3,32 +3,25 @@
 Pieces of a folder follow each other in the order of their names, numbers in them by value: below each other,
 or side by side where the caller says `axis=1`. X is then cut into tiles that fit in the memory limit: whole
 rows of a C-ordered file, whole columns of an F-ordered one, so that a tile is one stretch of the file. What
-fits in memory as a whole is read once, and is an array like any other.
+fits in memory as a whole is read once, and is an array like any other. A `RawFileArray` is a dense array in a
+file, as the header of a `.npy` file or a memory map describes it; parts of it are read by `preadv`.
 """
-
-from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
+from numpy.lib import format as npy
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.dense_tile import float_dtype
-from skpursuit.data.disk.file_store import FileStore
-from skpursuit.data.disk.tile_readers import (
-    DiskArray,
-    FileRegion,
-    RawFileArray,
-    TileReader,
-    file_errors,
-    mapped_array,
-    npy_array,
-)
+from skpursuit.data.dense_tile import check_shape, float_dtype
+from skpursuit.data.disk import file_store as store
+from skpursuit.data.disk.file_store import Cancelled, DiskArray, FileRegion, FileStore, TileReader
 from skpursuit.data.options import UNLIMITED, DesignOptions
-from skpursuit.data.read_counter import FileReads
+from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.data.store import TileStore
 from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.sums import BLOCK_ROWS
@@ -57,7 +50,7 @@ def is_folder_of(X: FilePath, *endings: str) -> bool:
 
 def _names(folder: FilePath, endings: tuple[str, ...]) -> list[str]:
     """The files of a folder with such an ending that are not hidden."""
-    with file_errors(os.fspath(folder)):
+    with store.file_errors(os.fspath(folder)):
         return [name for name in os.listdir(folder) if name.endswith(endings) and not name.startswith(".")]
 
 
@@ -81,6 +74,87 @@ def list_data_files(folder: FilePath | list[FilePath], *endings: str) -> list[st
         problem = f"it has files of two kinds, {names[0]} and {others[0]}"
         raise FileError(folder, problem, "give X a folder of its own, or its files as a list")
     return [os.path.join(folder, name) for name in names]
+
+
+@dataclass(frozen=True)
+class RawFileArray(DiskArray):
+    """A dense array whose bytes are in a file as they are in memory, from an offset on."""
+
+    offset: int
+
+    def __post_init__(self) -> None:
+        end = self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
+        if self.stamp.size < end:
+            problem = f"it has {self.stamp.size} bytes and should have {end}: it was cut short"
+            raise FileError(self.path, problem, "write it again")
+
+    @property
+    def entry_bytes(self) -> float:
+        return self.dtype.itemsize
+
+    def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
+        lines, within, out = (cols, rows, out.T) if self.is_f_order else (rows, cols, out)
+        length, size = self.shape[0 if self.is_f_order else 1], self.dtype.itemsize
+        width = within.stop - within.start
+        # Whole lines are read in one go.
+        together = max(1, store.READ_CHUNK_BYTES // (width * size)) if width == length else 1
+        with store.file_errors(self.path), CountedFile(self.path, self.reads) as file:
+            store.check_file_unchanged(self.path, self.stamp, store.stamp_of(file.fileno()))
+            for start in range(0, len(out), together):
+                target = out[start : start + together]
+                direct = target.dtype == self.dtype and target.flags.c_contiguous
+                room = target if direct else np.empty(target.shape, self.dtype)
+                at = self.offset + ((lines.start + start) * length + within.start) * size
+                self._fill(file, at, room.reshape(-1).view(np.uint8).data, cancelled)
+                if not direct:
+                    target[...] = room
+            store.check_file_unchanged(self.path, self.stamp, store.stamp_of(file.fileno()))
+
+    def _fill(self, file: CountedFile, at: int, out: memoryview, cancelled: Cancelled) -> None:
+        """Fill memory from a place in the file."""
+        done = 0
+        while done < len(out):
+            if cancelled():
+                raise store.ReadCancelled
+            count = file.read_at(out[done : done + store.READ_CHUNK_BYTES], at + done)
+            if count == 0:
+                raise FileError(self.path, f"it ends at byte {at + done}: it was cut short", "write it again")
+            done += count
+
+
+def npy_array(path: str, reads: FileReads) -> RawFileArray:
+    """The array of a `.npy` file by its header."""
+    stamp = store.stamp_of(path)
+    with store.file_errors(path), CountedFile(path, reads) as file:
+        try:
+            read = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+            shape, by_columns, dtype = read(file)
+        except OSError:
+            raise
+        except Exception as error:  # numpy parses the header as Python, and raises whatever the bytes lead to
+            raise FileError(path, f"it is no .npy file ({error})", "write it by numpy.save") from None
+        offset = file.tell()
+    try:
+        float_dtype(dtype)
+        check_shape(shape)
+        n, d = shape
+    except (TypeError, ValueError) as error:
+        raise FileError(path, str(error), "save a matrix of numbers") from None
+    return RawFileArray(path, stamp, (n, d), dtype, reads, by_columns and min(n, d) > 1, offset)
+
+
+def mapped_array(X: np.memmap, reads: FileReads) -> RawFileArray | None:
+    """The file behind a memory map; None where X is a part of it with gaps, or a private copy."""
+    base = X
+    while isinstance(base.base, np.memmap):
+        base = base.base
+    path, c_order, f_order = str(X.filename), X.flags.c_contiguous, X.flags.f_contiguous
+    if X.ndim != 2 or min(X.shape) == 0 or base.mode == "c" or not os.path.isfile(path):
+        return None
+    if not (c_order or f_order) or X.dtype.kind not in "fiub":
+        return None
+    offset = base.offset + X.ctypes.data - base.ctypes.data
+    return RawFileArray(path, store.stamp_of(path), X.shape, X.dtype, reads, f_order and not c_order, offset)
 
 
 def make_store(X: FilePath | np.memmap | list[FilePath | np.memmap], options: DesignOptions) -> TileStore:

@@ -19,17 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from skpursuit._atomic_files import FileError
+from skpursuit.data.disk import file_store as store
+from skpursuit.data.disk.file_store import Cancelled, DiskArray, Stamp
 from skpursuit.data.disk.npy_source import FilePath, is_folder_of, list_data_files, load_or_stream
-from skpursuit.data.disk.tile_readers import (
-    READ_CHUNK_BYTES,
-    Cancelled,
-    DiskArray,
-    ReadCancelled,
-    Stamp,
-    check_file_unchanged,
-    file_errors,
-    stamp_of,
-)
 from skpursuit.data.options import DesignOptions
 from skpursuit.data.read_counter import CountedFile, FileReads
 from skpursuit.data.store import TileStore
@@ -58,7 +50,7 @@ def opened(path: str, reads: FileReads) -> Iterator[ParquetFile]:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install 'skpursuit[parquet]'") from None
-    with file_errors(path):
+    with store.file_errors(path):
         raw = CountedFile(path, reads)
     try:
         with raw, ParquetFile(raw, page_checksum_verification=True) as file:
@@ -81,7 +73,7 @@ def footers(paths: list[str], reads: FileReads) -> list[Footer]:
             columns = [[group.column(j) for j in range(group.num_columns)] for group in groups]
             sizes = [{one.path_in_schema: one.total_compressed_size for one in some} for some in columns]
             rows = [group.num_rows for group in groups]
-            found.append((path, stamp_of(path), file.schema_arrow, list(zip(rows, sizes))))
+            found.append((path, store.stamp_of(path), file.schema_arrow, list(zip(rows, sizes))))
     return found
 
 
@@ -154,12 +146,12 @@ class RowGroup(DiskArray):
         if key not in self.last:
             self.last.clear()
             X = np.empty(self.shape, self.dtype, order="F")
-            check_file_unchanged(self.path, self.stamp, stamp_of(self.path))
-            step = max(1, READ_CHUNK_BYTES // (self.shape[0] * self.dtype.itemsize))
+            store.check_file_unchanged(self.path, self.stamp, store.stamp_of(self.path))
+            step = max(1, store.READ_CHUNK_BYTES // (self.shape[0] * self.dtype.itemsize))
             with opened(self.path, self.reads) as file:
                 for first in range(0, len(self.names), step):
                     if cancelled():
-                        raise ReadCancelled
+                        raise store.ReadCancelled
                     some = list(self.names[first : first + step])
                     table = file.read_row_group(self.number, columns=some, use_threads=False)
                     for j, name in enumerate(some, first):
@@ -187,5 +179,5 @@ def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStor
         remedy = f"write it again with row_group_size={min(16384, fitting)}"
         warn_user(f"{files[0][0]}: {problem}; {remedy}")
     # As an array, and some columns of it by pyarrow.
-    limit.try_allocate(largest * row_bytes + 2 * READ_CHUNK_BYTES, force=True)
+    limit.try_allocate(largest * row_bytes + 2 * store.READ_CHUNK_BYTES, force=True)
     return load_or_stream(groups, np.arange(len(names)), options, list(names))

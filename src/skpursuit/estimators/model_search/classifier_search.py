@@ -12,8 +12,6 @@ Two classes are one problem, and so are several that share their columns. One-vs
 class; these share size and ridge.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator
 

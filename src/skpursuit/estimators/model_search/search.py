@@ -25,8 +25,7 @@ from scipy.sparse import csc_array, csr_array, diags_array, issparse, vstack
 
 from skpursuit.estimators.base import CheckedSamples
 from skpursuit.estimators.cross_validation import Folds, effective_rows, paired_t
-from skpursuit.estimators.linear_fit import LinearFit, average_fits
-from skpursuit.estimators.standardized import SQUARED, standardize
+from skpursuit.estimators.linear_fit import SQUARED, LinearFit, average_fits, standardize
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.tuning import SMALL_BLOCK
 from skpursuit.progress import current_monitor

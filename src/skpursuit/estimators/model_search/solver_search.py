@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data import Design
+from skpursuit.estimators import linear_fit
 from skpursuit.estimators.cross_validation import Folds
-from skpursuit.estimators.linear_fit import FitConfig, LinearFit, fitted_path, path_fits, predict_rows
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, path_fits, predict_rows
 from skpursuit.estimators.model_search.search import (
     PATH_PATIENCE,
     Candidate,
@@ -24,7 +25,6 @@ from skpursuit.estimators.model_search.search import (
     early_stopped_path,
 )
 from skpursuit.estimators.model_search.squared_search import SquaredSearch, greedy_path
-from skpursuit.estimators.standardized import optimal_intercept
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats
 from skpursuit.progress import current_monitor
 
@@ -137,7 +137,7 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
             shares = np.bincount(y.astype(np.intp), weights, minlength=shape[0]) / weights.sum()
             constant = np.log(np.maximum(shares, 1e-12))
         elif self.configs[0].fit_intercept:
-            constant = optimal_intercept(loss, y[rows], weights[rows])
+            constant = linear_fit.optimal_intercept(loss, y[rows], weights[rows])
         return LinearFit(NO_COLUMNS, np.empty((0, *shape)), constant)
 
     def fold_fits(self, model: list[list[LinearFit]]) -> list[list[LinearFit]]:
@@ -145,4 +145,4 @@ class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
 
     def refit(self, path: list[Candidate]) -> list[list[LinearFit]]:
         weights = None if (self.folds.weights == 1).all() else self.folds.weights
-        return fitted_path(path[0].config, self.base, self.targets, weights, len(path))
+        return linear_fit.fitted_path(path[0].config, self.base, self.targets, weights, len(path))

@@ -16,8 +16,6 @@ coefficient 0. The schedule depends on the size of the data alone, so a fit on a
 folds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import takewhile

@@ -6,8 +6,6 @@ that is too large gives ``inf``, which a line search rejects. `base.Loss` says w
 it may give; a new loss is one file and one line in `LOSSES`.
 """
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 
 from skpursuit.problem.losses.base import REQUIRED_METHODS, Loss, UserLoss

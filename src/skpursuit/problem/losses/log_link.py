@@ -4,8 +4,6 @@ Values and residuals are differences of nearly equal numbers where exp(z) is clo
 computed from the logarithm of their ratio, so that a good fit keeps its digits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

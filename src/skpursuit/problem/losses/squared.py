@@ -1,7 +1,5 @@
 """The squared loss, and that of Huber, with which outliers pull with a bounded force."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
