@@ -68,9 +68,8 @@ def make_logistic_signal(
 
     Returns
     -------
-    X : ndarray of shape (n, d), C order
-    y : ndarray of shape (n,), of -1 and +1
-    w : ndarray of shape (d,)
+    X, y, w : ndarray
+        As from ``make_sparse_signal``; y has labels -1 and +1.
     """
     check_number("strength", strength)
     X, w, signal, noise = _drawn(n, d, k, dtype, random_state, lambda rng: rng.logistic(size=n))

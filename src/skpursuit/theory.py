@@ -184,10 +184,8 @@ def nonstochastic_budget(
 
     Parameters
     ----------
-    X : array-like, sparse array or Design of shape (n, d)
-    r : array-like of shape (n,)
-    order : array-like of int, optional
-        Order of the rows, as in ``envelope``.
+    X, r, order
+        As in ``envelope``.
     absolute : bool, default True
         Whether the largest |entry| is sought or the smallest entry. An error of an entry is at least that of
         its absolute value, so there are d arms in both cases.
@@ -219,10 +217,8 @@ def nonstochastic_gap(T: float, X: object, r: ArrayLike, order: ArrayLike | None
     ----------
     T : float
         Budget: pulls of all arms together.
-    X : array-like, sparse array or Design of shape (n, d)
-    r : array-like of shape (n,)
-    order : array-like of int, optional
-        Order of the rows, as in ``envelope``.
+    X, r, order
+        As in ``envelope``.
 
     Returns
     -------

@@ -112,7 +112,7 @@ def test_paths_are_those_of_exact_selection(family, count, served):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_pass_over_the_codes_at_every_step_chooses_the_same(family, monkeypatch):
-    monkeypatch.setattr(speculation, "MAX_POOR_ROUNDS", 0)
+    monkeypatch.setattr(speculation.tuning, "MAX_POOR_ROUNDS", 0)
     rng = np.random.default_rng([3, list(FAMILIES).index(family)])
     recomputed = 0
     for _ in range(PROBLEMS):
@@ -192,7 +192,7 @@ def test_a_pursuit_reads_the_codes_two_or_three_times():
 
 
 def test_poor_guesses_end_it(monkeypatch, served):
-    monkeypatch.setattr(speculation, "MAX_CONTENDERS", 0)  # one column in doubt ends a round
+    monkeypatch.setattr(speculation.tuning, "MAX_CONTENDERS", 0)  # one column in doubt ends a round
     rng = np.random.default_rng(6)
     X = rng.standard_normal((40, 500))
     X[:, 1:] = X[:, :1] + 1e-3 * X[:, 1:]

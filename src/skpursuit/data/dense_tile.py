@@ -9,7 +9,6 @@ As a source this module takes whatever NumPy makes an array of, arrays mapped fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -185,8 +184,9 @@ class DenseTile(Tile):
 
     # -- norms and statistics -------------------------------------------------------------------------------
 
-    def squares(self, axis: int) -> Floats:
-        if axis == self.fast_axis and self.blas_ready:  # lines read from end to end: twice as fast as blocks
+    def norm_parts(self, axis: int, order: float = 2) -> Floats:
+        # lines read from end to end: twice as fast as blocks
+        if axis == self.fast_axis and self.blas_ready and order == 2:
             length, count = self.shape[axis], self.shape[1 - axis]
             out, step = np.empty(count), max(1, tuning.LINE_BLOCK // length)
 
@@ -198,22 +198,15 @@ class DenseTile(Tile):
 
             parallel_for(fill_squares, count, step, self.X.size, ())
             return out
-        out = np.zeros(self.shape[0])
-        for block in self._blocks():
-            lines = block.astype(np.float64, copy=False)
-            out += np.einsum("ij,ij->i", lines, lines)
+        out, step = np.zeros(self.shape[0]), max(1, tuning.GATHERED_ENTRIES // self.shape[0])
+        for j in range(0, self.shape[1], step):
+            block = self.X[:, j : j + step]
+            if order == 2:
+                lines = block.astype(np.float64, copy=False)
+                out += np.einsum("ij,ij->i", lines, lines)
+            else:
+                np.maximum(out, np.maximum(block.max(axis=1), -block.min(axis=1)), out=out)
         return out
-
-    def max_abs(self, axis: int) -> Floats:
-        out = np.zeros(self.shape[0])
-        for block in self._blocks():
-            np.maximum(out, np.maximum(block.max(axis=1), -block.min(axis=1)), out=out)
-        return out
-
-    def _blocks(self) -> Iterator[Floats]:
-        """X in ranges of columns."""
-        step = max(1, tuning.GATHERED_ENTRIES // self.shape[0])
-        return (self.X[:, j : j + step] for j in range(0, self.shape[1], step))
 
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
         starts, by_columns = range(0, self.shape[0], BLOCK_ROWS), self.fast_axis == 0

@@ -149,14 +149,12 @@ class SparseTile(Tile):
             return np.empty(0)
         return np.asarray(self.layout("rows")[rows, cols], dtype=np.float64).ravel()
 
-    def squares(self, axis: int) -> Floats:
-        values = self.matrix.data.astype(np.float64, copy=False)
-        sums = np.bincount(self._line_of_entry(axis), values**2, minlength=self.shape[1 - axis])
-        return np.asarray(sums, dtype=np.float64)
-
-    def max_abs(self, axis: int) -> Floats:
-        top = np.zeros(self.shape[1 - axis])
-        np.maximum.at(top, self._line_of_entry(axis), np.abs(self.matrix.data))
+    def norm_parts(self, axis: int, order: float = 2) -> Floats:
+        lines, top = self._line_of_entry(axis), np.zeros(self.shape[1 - axis])
+        if order == 2:
+            squares = self.matrix.data.astype(np.float64, copy=False) ** 2
+            return np.asarray(np.bincount(lines, squares, minlength=len(top)), dtype=np.float64)
+        np.maximum.at(top, lines, np.abs(self.matrix.data))
         return top
 
     def _line_of_entry(self, axis: int) -> Indices:

@@ -449,7 +449,7 @@ class TileStore:
         out = np.zeros(self.shape[0])
         if self.first.has_entries:
             reads.add_prepared(*self.cost())
-            for place, part in self.map_tiles("max_abs" if order == np.inf else "squares", lambda at: (1,)):
+            for place, part in self.map_tiles("norm_parts", lambda at: (1, order)):
                 some = out[place.rows]
                 np.maximum(some, part, out=some) if order == np.inf else np.add(some, part, out=some)
             out = out if order == np.inf else np.sqrt(out)
@@ -479,7 +479,7 @@ class TileStore:
             kept.norm_bounds = tile.rough_sizes()  # type: ignore[attr-defined]
         elif kept.norm_bounds is None and tile.fast_axis == 0 and self.is_one_tile:
             reads.add_prepared(*self.cost())
-            kept.norm_bounds = np.sqrt(tile.squares(0))
+            kept.norm_bounds = np.sqrt(tile.norm_parts(0))
         elif kept.norm_bounds is None:
             kept.norm_bounds = np.full(self.shape[1], safe_norm(self.row_norms(2, reads)))
         return kept.norm_bounds
@@ -538,7 +538,7 @@ class TileStore:
             self.samples = [((array, at), np.array(array[at])) for array, at in found]
 
     def check_unchanged(self) -> None:
-        """Raise ValueError if X was changed in place, as far as `tile.py` says that it is noticed."""
+        """Raise ValueError if X was changed in place, as far as that is noticed."""
         if not all(np.array_equal(array[at], was, equal_nan=True) for (array, at), was in self.samples):
             raise ValueError(
                 "X was changed in place after its design was made; make a new design of it: as_design(X)"

@@ -6,10 +6,9 @@ nothing but a second memory layout of itself, and knows nothing of centring or w
 something is summed over pieces of rows, which the caller adds one after the other, so that X cut between
 pieces of 512 rows gives the same bits as X in one array.
 
-What is kept of X is worthless once the caller writes to X. To compare all entries would cost as much as what
-is kept. So a tile names one entry of every row and one of every column, at positions that the shape fixes,
-which are read again when a design is used again (`TileStore.check_unchanged`). That notices a row, a column
-or a matrix that was written anew; a change of a few single entries, it most likely does not.
+What is kept of X is worthless once the caller writes to X, and to compare all entries would cost as much as
+that. So a tile names one entry of every row and one of every column, at positions that the shape fixes, which
+are read again when a design is used again (`as_design` says what that notices).
 """
 
 from __future__ import annotations
@@ -83,12 +82,8 @@ class Tile(ABC):
         """Single entries X[rows[i], cols[i]]."""
         raise NotImplementedError
 
-    def squares(self, axis: int) -> Floats:
-        """Sums of squares of each column (axis 0) or row (axis 1); columns only where these are fast."""
-        raise NotImplementedError
-
-    def max_abs(self, axis: int) -> Floats:
-        """The largest |entry| of each row (axis 1)."""
+    def norm_parts(self, axis: int, order: float = 2) -> Floats:
+        """Sums of squares, or with order infinity largest |entries|, of rows (axis 1), or columns if fast."""
         raise NotImplementedError
 
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:

@@ -216,10 +216,8 @@ class PathDisplay:
 
         Parameters
         ----------
-        ax : two matplotlib Axes, optional
-            Default: a new figure.
-        n_labels : int
-            Features named in the figure.
+        ax, n_labels
+            As in `from_estimator`.
         """
         from matplotlib.ticker import MaxNLocator
 

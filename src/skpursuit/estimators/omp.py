@@ -126,10 +126,8 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
         True: work on the Gram matrix, which pays with many targets. "auto": do so when it is cheaper.
     selector : str or Selector
         How the best atom is found; see `minimize`.
-    verbose : bool, int or "auto"
-        Whether to say what is done, from the third second on. "auto": in a terminal or a notebook.
-    time_limit : float, optional
-        Seconds after which `fit` ends with what it has.
+    verbose, time_limit
+        As in `PursuitRegressor`.
 
     Attributes
     ----------
@@ -138,9 +136,8 @@ class OrthogonalMatchingPursuit(MultiOutputMixin, OMPBase, BaseEstimator):
     n_iter_ : int or list of int
         Active features of each target.
     n_nonzero_coefs_ : int or None
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only when X has column names.
+    n_features_in_, feature_names_in_
+        As in `PursuitRegressor`.
 
     Examples
     --------

@@ -27,18 +27,11 @@ import numpy as np
 
 from skpursuit.data.codes.coded_matrix import F32_SAFE_NORMS, PathProducts
 from skpursuit.data.design import Design
+from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm, safe_norms
-from skpursuit.numerics.tuning import (
-    GUESS_POOL,
-    GUESS_STOP_RATIO,
-    MAX_CONTENDERS,
-    MAX_GUESSES,
-    MAX_POOR_ROUNDS,
-    MIN_ROUND_STEPS,
-)
 from skpursuit.problem.scores import Absolute, top_k
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.top_k import resolve_top_k
@@ -98,13 +91,15 @@ class SpeculativePursuit:
     Guesses end where a winner scores less than `score_factor` times what the last column of the pool did.
     """
 
-    def __init__(self, design: Design, expect: Workload, score_factor: float = GUESS_STOP_RATIO) -> None:
+    def __init__(
+        self, design: Design, expect: Workload, score_factor: float = tuning.GUESS_STOP_RATIO
+    ) -> None:
         assert expect.y is not None
         self.design, self.score_factor = design, score_factor
         self.steps, self.size_of_y = expect.n_queries, safe_norm(expect.y)
         # What a round holds for each guess: its column, its residual, and two decoded columns of the pool.
-        self.draft_capacity = min(MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
-        first = MAX_GUESSES if expect.n_queries <= 4 * MAX_GUESSES else MAX_GUESSES // 4
+        self.draft_capacity = min(tuning.MAX_GUESSES, design.limit.columns // (32 * design.shape[0]))
+        first = tuning.MAX_GUESSES if expect.n_queries <= 4 * tuning.MAX_GUESSES else tuning.MAX_GUESSES // 4
         self.max_draft = min(self.draft_capacity, first)
         self.poor_rounds = 0
         self.path: VerifiedSteps | None = None
@@ -135,9 +130,9 @@ class SpeculativePursuit:
             return False
         largest = float(np.abs(query.r).max(initial=0.0))
         in_range = largest == 0.0 or F32_SAFE_NORMS[0] < largest < F32_SAFE_NORMS[1]
-        if self.draft_capacity < MIN_ROUND_STEPS or not in_range:
+        if self.draft_capacity < tuning.MIN_ROUND_STEPS or not in_range:
             return False
-        if self.poor_rounds >= MAX_POOR_ROUNDS and not self._use_fine_codes():
+        if self.poor_rounds >= tuning.MAX_POOR_ROUNDS and not self._use_fine_codes():
             return False
         if self.frames is None or self.frames.codes.panels is not self.design.codes().panels:
             self.frames, self.here = CodeErrorBounds(self.design), None
@@ -155,7 +150,7 @@ class SpeculativePursuit:
         guess = self._draft(query)
         path = None if guess is None else self._verify(query, guess)
         good, tried = (0, 0) if guess is None or path is None else (len(path.contenders), len(guess.atoms))
-        self.poor_rounds = 0 if good >= min(MIN_ROUND_STEPS, tried) > 0 else self.poor_rounds + 1
+        self.poor_rounds = 0 if good >= min(tuning.MIN_ROUND_STEPS, tried) > 0 else self.poor_rounds + 1
         if self.poor_rounds and self._use_fine_codes():
             return self._draft_and_verify(query)
         self.max_draft = min(self.draft_capacity, 2 * max(good, 2) if good < tried else 2 * self.max_draft)
@@ -173,7 +168,7 @@ class SpeculativePursuit:
         scores[query.exclude] = -np.inf
         left = self.steps - len(query.state.support) if query.n_remaining is None else query.n_remaining
         steps = max(1, min(self.max_draft, left, self.steps))
-        pool = top_k(scores, min(GUESS_POOL, 2 * steps + GUESS_POOL // 4))
+        pool = top_k(scores, min(tuning.GUESS_POOL, 2 * steps + tuning.GUESS_POOL // 4))
         if len(pool) == 0:
             return None
         single_r, single_Q = r.astype(np.float32), Q.astype(np.float32)
@@ -200,7 +195,7 @@ class SpeculativePursuit:
         first = frames.first_possible_win(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])
-        most = min(MAX_CONTENDERS, self.design.limit.columns // (16 * self.design.shape[0]))
+        most = min(tuning.MAX_CONTENDERS, self.design.limit.columns // (16 * self.design.shape[0]))
         steps = int(np.searchsorted(doubts, most, side="right"))
         cols = np.flatnonzero(first < steps)
         narrows = not frames.fine and frames.codes.panels.fine and self.design.column_costs_full_pass
