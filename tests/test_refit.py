@@ -37,12 +37,6 @@ def test_ties_go_to_the_lowest_index_in_every_layout():
                 assert j == np.flatnonzero(order == order[j])[0]
 
 
-def test_constant_target_and_single_row_or_column():
-    assert minimize(np.ones((4, 1)), np.full(4, 2.0), OMP(n_nonzero_coefs=1)).coef == pytest.approx(2.0)
-    assert minimize(np.array([[1.0, 2.0]]), np.array([4.0]), OMP(n_nonzero_coefs=2)).support.tolist() == [1]
-    assert minimize(np.zeros((4, 3)), np.ones(4), OMP(n_nonzero_coefs=2)).status is Status.OPTIMAL
-
-
 @pytest.mark.parametrize("trial", range(20))
 def test_positive_is_non_negative_least_squares_on_the_support(trial):
     rng = np.random.default_rng(trial)

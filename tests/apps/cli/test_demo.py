@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from skpursuit.apps.cli import main
-from tests.support.process import invoke
+from tests.support.process import invoke, run_code, run_python
 
 SMALL = ["demo", "--size", "60", "120", "-k", "3"]
 
@@ -93,11 +93,7 @@ def test_output_that_takes_nothing_more(arguments, unbuffered):
 
 
 def test_the_module_runs_as_a_program():
-    done = subprocess.run(
-        [sys.executable, "-m", "skpursuit", "--help"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert done.stdout.startswith("Usage: skpursuit")
+    assert run_python("-m", "skpursuit", "--help").startswith("Usage: skpursuit")
 
 
 def test_every_command_explains_itself_with_examples():
@@ -113,8 +109,7 @@ def test_what_is_quick_loads_nothing_heavy():
     for arguments in (["--help"], ["fit", "no such file.csv"], ["predict", "no.json", "no.csv"]):
         code += f"try: main({arguments!r})\nexcept SystemExit: pass\n"
     code += "print(*(m for m in ('numpy', 'scipy', 'sklearn', 'pyarrow', 'matplotlib') if m in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == ""
+    assert run_code(code).splitlines()[-1] == ""
 
 
 def test_a_package_that_is_missing_is_named(tmp_path):
