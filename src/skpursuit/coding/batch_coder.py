@@ -25,6 +25,7 @@ from skpursuit.numerics.threads import run_tasks
 from skpursuit.numerics.tuning import CODING_BLOCK, CODING_WORK, PACKED_ROWS
 from skpursuit.progress import current_monitor
 
+SMALLEST, LARGEST = 2.0**-126, 2.0**127  # norms of atoms in float32
 NEGLIGIBLE_ATOM = 2.0**-60  # of the largest atom: float32 proposals tell nothing of smaller ones
 FEW = 0.7  # signals times non-zeros per atom, below which a Gram matrix does not pay
 LOCKED, LOCKED_BYTES = 256, 1 << 28  # signals that step together, at most, and their memory
@@ -63,21 +64,17 @@ class BatchCoder:
         expected: int | None = None,
         known: BatchCoder | None = None,
     ) -> None:
-        (d, n), given = atoms.shape, atoms
-        with np.errstate(over="ignore", under="ignore"):
-            single = dtype in (np.float32, np.float16)
-            atoms = np.asarray(given, np.float32 if single else np.float64)
-        if atoms.itemsize < given.itemsize and not (
-            np.isfinite(atoms).all() and np.array_equal(atoms.any(axis=1), given.any(axis=1))
-        ):
-            raise ValueError(
-                "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
-            )
-        self.config, self.dtype, self.shape = config, atoms.dtype, (d, n)
+        (d, n), single = atoms.shape, dtype in (np.float32, np.float16)
+        self.config, self.dtype, self.shape = config, np.dtype(np.float32 if single else np.float64), (d, n)
         self.k, self.width = min(int(np.max(config.k)), n, d), -(-d // TILE) * TILE
         self.mode = POSITIVE if config.positive else GAIN if config.atom_score == "gain" else OMP
         norms = np.sqrt(np.einsum("ij,ij->i", atoms, atoms, dtype=np.float64))
         check_range(norms, lambda j: f"atom {j}")
+        if single and not ((norms == 0) | (norms > SMALLEST) & (norms < LARGEST)).all():
+            raise ValueError(
+                "dictionary leaves the range of float32, the signals' dtype; scale it, or use float64 signals"
+            )
+        atoms = np.asarray(atoms, self.dtype)
         bound = 1000 if atoms.dtype == np.float64 else 120
         exponent = int(np.clip(np.frexp(norms.max() * (1 - 1e-6))[1], -bound, bound))  # of unit norms 0
         norms = np.append(norms, np.zeros(self.width - d)) * 2.0**-exponent
@@ -97,7 +94,7 @@ class BatchCoder:
             dependence=max(fine, 256 * eps**2),
             scale=float(norms.max() ** 2),
             rounding=max(1.0, n / 64),
-            bias=1e-5 * max(1.0, n / 64) ** 0.5 * float(norms.max() ** 2),
+            bias=2.5e-5 * max(1.0, n / 64) ** 0.5 * float(norms.max() ** 2),
             enough=1e-13 if atoms.dtype == np.float64 else 1e-10,
             exponent=exponent,
         )
@@ -143,7 +140,8 @@ class BatchCoder:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, n = self.shape
         if locked:
-            return max(1, min(LOCKED, LOCKED_BYTES // (8 * self.k * (n + self.k) + 16 * d)))
+            wide = 3 * self.k if self.config.solver == "cosamp" else self.k
+            return max(1, min(LOCKED, LOCKED_BYTES // (8 * wide * (n + wide) + 16 * d)))
         most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, self._work)))
         return most - most % PACKED_ROWS if most > PACKED_ROWS else most
 
@@ -153,12 +151,11 @@ class BatchCoder:
         The atoms of a code are in the order in which they were chosen, or sorted.
         """
         size, watch = len(signals), current_monitor()
-        most = _limit_of_each("n_nonzero_coefs", self.config.k, first, size)
-        most = np.minimum(most, self.k).astype(np.int64)
+        most = np.minimum(_limit_of_each("n_nonzero_coefs", self.config.k, first, size), self.k)
         tol = _limit_of_each("tol", 0.0 if self.config.tol is None else self.config.tol, first, size)
-        indices, values = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
-        codes = batch_types.SparseCodes(indices, values, np.full(size, PENDING, np.int64))
-        given = Signals(signals, first + np.arange(size), most, tol, *codes)
+        places = np.zeros((size, self.k), np.int32), np.zeros((size, self.k), self.dtype)
+        codes = batch_types.SparseCodes(*places, np.full(size, PENDING, np.int64))
+        given = Signals(signals, first + np.arange(size), most.astype(np.int64), tol, *codes)
 
         def fill(code: Any, at: int, rows: Any) -> None:
             watch.set_message("{} of {} signals", at, size)
@@ -168,10 +165,11 @@ class BatchCoder:
         for locked in (True,) if self.locked else (False, True):  # what the kernel leaves goes in lock-step
             left, block = np.flatnonzero(codes.counts == PENDING), self._block(locked)
             code = self._code_locked if locked else self._code
-            pieces = [
-                (code, at, left[at : at + block] if locked else slice(at, at + block))
+            rows = [
+                left[at : at + block] if locked else slice(at, at + block)
                 for at in range(0, len(left), block)
             ]
+            pieces = [(code, i * block, some) for i, some in enumerate(rows)]
             run_tasks(fill, pieces, len(left) * self._work, self.config.n_jobs)
         np.maximum(codes.counts, 0, out=codes.counts)
         return codes
@@ -185,8 +183,7 @@ class BatchCoder:
             valid = np.arange(self.k) < counts[:, None]
             indices, values = indices[valid], values[valid]
         pointers = np.concatenate([[0], np.cumsum(counts)])
-        if pointers[-1] < np.iinfo(np.int32).max:
-            pointers = pointers.astype(np.int32)
+        pointers = pointers.astype(np.int32 if pointers[-1] < np.iinfo(np.int32).max else np.int64)
         stacked = csr_array((values, indices, pointers), shape=(len(counts), self.shape[0]))
         stacked.has_canonical_format = True
         return stacked
@@ -203,8 +200,8 @@ class BatchCoder:
         if bad >= 0:
             _norms_of(signals.at([bad], self.dtype))
         np.matmul(coarse, self.dictionary.coarse.T, out=start)
-        ready = start, units, energies
-        batch.KERNELS[self.mode](signals, ready, self.dictionary, self.limits, room[4], by_index)
+        kernel = batch.KERNELS[self.mode]
+        kernel(signals, (start, units, energies), self.dictionary, self.limits, room[4], by_index)
         self._spare.append(room)
 
     def _code_locked(self, given: Signals, rows: Any, by_index: bool) -> None:
@@ -215,8 +212,9 @@ class BatchCoder:
         kind = CoSaMP if self.config.solver == "cosamp" else LockStep
         pursuit = kind(self, scaled, signals.most, np.ldexp(signals.tol, -2 * exponents))
         pursuit.run()
-        support, size = pursuit.support, pursuit.support.shape[1]
-        weights = np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None])
+        size = int(signals.most.max(initial=0))
+        support, weights = pursuit.support[:, :size], pursuit.weights[:, :size]
+        weights = np.ldexp(weights, (exponents - self.limits.exponent)[:, None])
         unused = np.arange(size) >= pursuit.sizes[:, None]
         if by_index:
             support[unused] = self.shape[0]

@@ -64,11 +64,7 @@ class LockStep:
     def _fitted(self, row: int) -> np.ndarray:
         """Weights of the support by (penalised) least squares."""
         size = self.sizes[row]
-        return self.solve(self.upper[row, :size, :size], self.half[row, :size])
-
-    def solve(self, upper: np.ndarray, half: np.ndarray) -> np.ndarray:
-        """Coefficients by a triangle and products of the target with its basis, with the penalty."""
-        size = len(half)
+        upper, half = self.upper[row, :size, :size], self.half[row, :size]
         if self.penalty == 0 or size == 0:
             return solve_triangular(upper, half, check_finite=False) if size else half
         more = np.vstack([upper, self.penalty**0.5 * np.eye(size)])
@@ -79,46 +75,44 @@ class LockStep:
 
         Float32 leaves few candidates, and float64 decides; equal to rounding means the lowest index.
         """
-        limits, residual, d = self.limits, self.residual[live], len(self.atoms)
-        picks, norms = np.full((len(live), count), -1), np.sqrt(np.einsum("ij,ij->i", residual, residual))
+        limits, residual, every, d = self.limits, self.residual[live], np.arange(len(live)), len(self.atoms)
+        picks, rest = np.full((len(live), count), -1), np.ones(1)
         if self.mode == GAIN:  # the next atom may differ little from those chosen, so this is float64
-            squares, den = self.norms[:d] ** 2, self.den[live]
-            usable = den > limits.dependence * squares
-            scores = np.abs(residual @ self.atoms.T) / np.sqrt(np.where(usable & (squares > 0), den, np.inf))
-            sigma = limits.fine * np.ones((len(live), 1)) + 1e-9 * scores.max(axis=1, keepdims=True)
+            den = self.den[live]
+            usable = (den > limits.dependence * self.norms[:d] ** 2) & (self.norms[:d] > 0)
+            scores = np.abs(residual @ self.atoms.T) / np.sqrt(np.where(usable, den, np.inf))
+            sigma = limits.fine + 1e-9 * scores.max(axis=1)
         else:
-            scores = self.scores[: len(live)]
+            scores, sizes = self.scores[: len(live)], np.einsum("ij,ij->i", residual, residual)
             np.matmul(residual.astype(np.float32), self.coarse[:d].T, out=scores)
             np.abs(scores, out=scores, where=self.mode != POSITIVE)
-            sigma = (2 * SINGLE * (residual.shape[1] * limits.scale) ** 0.5 * norms)[:, None]
+            sigma = 2 * SINGLE * np.sqrt(residual.shape[1] * limits.scale * sizes)
         scores.reshape(-1)[np.flatnonzero(self.closed[live])] = -np.inf
-        if count == 1:
-            picks[:, 0] = scores.argmax(axis=1)
-            least = scores[np.arange(len(live)), picks[:, 0]][:, None]
-        else:
-            place = max(0, d - count)
-            least = np.partition(scores, place, axis=1)[:, place, None]
-        close = scores >= np.maximum(least - 2 * sigma, -CLOSED).astype(scores.dtype)
-        weak = self.norms[picks[:, 0]] * 64 * limits.floor * self.lengths[live]
+        picks[:, 0] = best = scores.argmax(axis=1)
+        least = scores[every, best].astype(np.float64)
+        scores[every, best] = -np.inf
+        weak = self.norms[best] * 64 * limits.floor * self.lengths[live]
         if self.mode == GAIN:
-            weak /= np.sqrt(den[np.arange(len(live)), picks[:, 0]].clip(TINY_POSITIVE))
-        clear = (count == 1) & (np.count_nonzero(close, axis=1) == 1) & ((least - sigma)[:, 0] > weak)
+            weak /= np.sqrt(den[every, best].clip(TINY_POSITIVE))
+        clear = (count == 1) & (scores.max(axis=1) < least - 2 * sigma) & (least - sigma > weak)
+        scores[every, best] = least
+        if count > 1:
+            place = max(0, d - count)
+            least = np.partition(scores, place, axis=1)[:, place].astype(np.float64)
         for i in np.flatnonzero(~clear):
-            row, atoms = live[i], np.flatnonzero(close[i])
+            row, atoms = live[i], np.flatnonzero(scores[i] >= max(least[i] - 2 * sigma[i], -CLOSED))
             own = self.support[row, : self.sizes[row]]
             margin = self.lengths[row] + np.abs(self._fitted(row)) @ self.norms[own]
             exact = self.atoms[atoms].astype(np.float64) @ residual[i]
             exact = exact if self.mode == POSITIVE else np.abs(exact)
-            rest = np.ones(len(atoms))
             if self.mode == GAIN:
                 rest = np.sqrt(self.den[row, atoms].clip(TINY_POSITIVE))
             exact = np.where(exact > limits.floor * margin * self.norms[atoms], exact / rest, -1.0)
-            reach = (exact + limits.fine * margin * limits.scale**0.5 / rest).tolist()
-            score, left, picks[i] = exact.tolist(), np.flatnonzero(exact > 0).tolist(), -1
-            for step in range(min(count, len(left))):
-                top = max(score[a] for a in left)
-                left.remove(best := min(a for a in left if reach[a] >= top))
-                picks[i, step] = atoms[best]
+            reach = exact + limits.fine * margin * limits.scale**0.5 / rest
+            picks[i] = -1
+            for step in range(min(count, int(np.sum(exact > 0)))):
+                first = int(np.argmax((exact > 0) & (reach >= exact.max())))
+                picks[i, step], exact[first] = atoms[first], -1.0
         return picks
 
     def _append(self, live: np.ndarray, picks: np.ndarray) -> None:
@@ -143,9 +137,7 @@ class LockStep:
         self.sizes[live] += 1
         self.residual[live] -= np.einsum("ij,ij->i", new, self.residual[live])[:, None] * new
         for row in live if self.penalty > 0 else ():
-            size = self.sizes[row]
-            shares = self.upper[row, :size, :size] @ self._fitted(row)
-            self.residual[row] = self.signals[row] - shares @ self.basis[row, :size]
+            self._set_residual(row)
         if self.mode == GAIN:
             self.den[live] -= (new @ self.atoms.T) ** 2
 
@@ -153,36 +145,35 @@ class LockStep:
         """Non-negative least squares on the support (Lawson and Hanson); atoms of weight zero leave it."""
         gone: list[int] = []
         for _ in range(3 * self.support.shape[1]):
-            size, before = self.sizes[row], self.weights[row, : self.sizes[row]]
-            fitted = self._fitted(row)
+            size, before = self.sizes[row], self.weights[row, : self.sizes[row]].copy()
+            fitted, support = self._fitted(row), self.support[row, :size]
             if (fitted > 0).all():
-                self.weights[row, :size], self.weights[row, size:] = fitted, 0
+                self.weights[row, :size] = fitted
                 back = self.atoms[gone].astype(np.float64) @ self.residual[row]
-                length = self.lengths[row] + fitted @ self.norms[self.support[row, :size]]
+                length = self.lengths[row] + fitted @ self.norms[support]
                 if not (back > self.limits.floor * length * self.norms[gone]).any() or size == self.most[row]:
                     return
                 self._append(np.array([row]), np.array([gone.pop(int(back.argmax()))]))
             else:
-                down, reach = fitted <= 0, np.full(size, np.inf)
                 part = np.divide(before, before - fitted, out=np.zeros(size), where=before > fitted)
-                reach[down] = part[down]
-                move = reach.min()
-                gone += self.support[row, :size][reach <= move].tolist()
-                self.weights[row, :size] += move * (fitted - before)
-                self._drop(row, reach > move)
+                reach = np.where(fitted <= 0, part, np.inf)
+                stay = reach > reach.min()
+                gone += support[~stay].tolist()
+                self.closed[row, support[~stay]] = False
+                self.set_support(row, support[stay])
+                self._set_residual(row)
+                moved = before + reach.min() * (fitted - before)
+                self.weights[row] = np.append(moved[stay], np.zeros(self.weights.shape[1] - sum(stay)))
 
-    def _drop(self, row: int, stay: np.ndarray) -> None:
-        """Take atoms out of the support: their columns leave the triangle, which a QR makes one again."""
-        size, first, kept = len(stay), int(np.argmin(stay)), np.flatnonzero(stay)
-        new, basis, upper = len(kept), self.basis[row], self.upper[row]
-        turn, corner = np.linalg.qr(upper[first:size, kept[first:]])
-        self.closed[row, self.support[row, :size][~stay]] = False
-        upper[:first, first:new] = upper[:first, kept[first:]]
-        upper[first:] = 0
-        upper[first:new, first:new] = corner
-        basis[first:new], basis[new:] = turn.T @ basis[first:size], 0
-        self.half[row, first:new] = turn.T @ self.half[row, first:size]
-        self.support[row, :new], self.weights[row, :new] = self.support[row, kept], self.weights[row, kept]
-        self.weights[row, new:], self.sizes[row] = 0, new
-        fitted = upper[:new, :new] @ self._fitted(row)
-        self.residual[row] = self.signals[row] - fitted @ basis[:new]
+    def set_support(self, row: int, chosen: np.ndarray) -> None:
+        """Make these atoms the support."""
+        basis, upper = np.linalg.qr(self.atoms[chosen].T.astype(np.float64))
+        size = self.sizes[row] = len(chosen)
+        self.support[row, :size], self.upper[row, :size, :size] = chosen, upper
+        self.basis[row, :size], self.basis[row, size:] = basis.T, 0
+        self.half[row, :size] = basis.T @ self.signals[row]
+
+    def _set_residual(self, row: int) -> None:
+        size = self.sizes[row]
+        shares = self.upper[row, :size, :size] @ self._fitted(row)
+        self.residual[row] = self.signals[row] - shares @ self.basis[row, :size]

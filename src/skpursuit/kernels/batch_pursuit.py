@@ -20,10 +20,10 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, LEAST, OMP, POSITIVE, TILE
-from skpursuit.kernels.batch_vectors import advance, find_peaks, locate, orthogonalise
+from skpursuit.kernels.batch_types import AHEAD, CLOSED, GAIN, LANES, OMP, POSITIVE, TILE
+from skpursuit.kernels.batch_vectors import advance, locate, orthogonalise
 
-DONE, FAILED = -1, -2  # in place of an atom: the signal is coded; it is not to be followed
+DONE, FAILED, BEGIN = -1, -2, -3  # in place of an atom: the signal is coded, is not to be followed, begins
 UNIT = 2.0**-23  # rounding of float32
 SURE = 5.0  # standard deviations of rounding that a gap must exceed
 SHARP = 1e-2  # squared share of an atom left by the others, below which float32 is not trusted
@@ -66,31 +66,24 @@ def load_block(signals, coarse, units, energies, least, most):
 
 @kernel()
 def products(atoms, chosen, size, vector, out):
-    """Products of a float64 vector with the chosen atoms, and up to three more, for they go by four."""
-    for i in range(0, size, 4):
-        a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
-        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
+    """Products of a float64 vector with the chosen atoms."""
+    for i in range(size):
+        total, atom = 0.0, atoms[chosen[i]]
         for p in range(vector.shape[0]):
-            v = vector[p]
-            ta += a[p] * v
-            tb += b[p] * v
-            tc += c[p] * v
-            te += e[p] * v
-        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
+            total += atom[p] * vector[p]
+        out[i] = total
 
 
 @kernel()
 def set_residual(target, atoms, work, size):
-    """Residual of a target (vector, factor) in float64; returns its squared norm. Further weights are 0."""
-    (y, unit), r, w, support = target, work.residual, work.weights, work.support
+    """Residual of a target (vector, factor) in float64; returns its squared norm."""
+    (y, unit), r, total = target, work.residual, 0.0
     for p in range(y.shape[0]):
         r[p] = y[p] * unit
-    for i in range(0, size, 4):
-        a, b, c, e = atoms[support[i]], atoms[support[i + 1]], atoms[support[i + 2]], atoms[support[i + 3]]
-        wa, wb, wc, we = w[i], w[i + 1], w[i + 2], w[i + 3]
+    for i in range(size):
+        weight, atom = work.weights[i], atoms[work.support[i]]
         for p in range(y.shape[0]):
-            r[p] -= (wa * a[p] + wb * b[p]) + (wc * c[p] + we * e[p])
-    total = 0.0
+            r[p] -= weight * atom[p]
     for p in range(y.shape[0]):
         total += r[p] * r[p]
     return total
@@ -109,102 +102,79 @@ def back_substitute(work, vector, size):
 @kernel()
 def refine(target, atoms, work, size, enough):
     """Weights by the float32 factor, refined on what they leave of a target; False if that is slow to end."""
-    w, step, before = work.weights, work.step, np.inf
+    w, step, change, length = work.weights, work.step, np.inf, 1.0
     for i in range(size):
         w[i] = work.half[i]
-    for i in range(size, size + 3):
-        w[i] = 0.0
     back_substitute(work, w, size)
-    while True:
+    while change > enough * length:
+        before, change, length = change, 0.0, 0.0
         set_residual(target, atoms, work, size)
         products(atoms, work.support, size, work.residual, step)
         for i in range(size):
-            v = step[i]
             for p in range(i):
-                v -= work.lower[i, p] * step[p]
-            step[i] = v * work.inverse[i]
+                step[i] -= work.lower[i, p] * step[p]
+            step[i] *= work.inverse[i]
         back_substitute(work, step, size)
-        change, length = 0.0, 0.0
         for i in range(size):
             w[i] += step[i]
             change += step[i] * step[i]
             length += w[i] * w[i]
-        if change <= enough * length:
-            return True
-        if not change < 1e-3 * before:
+        if change > enough * length and not change < 1e-3 * before:
             return False
-        before = change
+    return True
 
 
 @inlined()
-def _decide(target, dictionary, limits, work, c, now, mode):
+def _decide(target, dictionary, limits, work, now, mode):
     """Stop, or settle which atom is next, by the float64 residual: (atom, energy of the residual).
 
     ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, atom with the best score or its
-    complement where others may be as good, doubts of c and den). Atoms that may be the best are ranked
-    in float64; equal to rounding means the lowest index.
+    complement where others may be as good, doubt of c). Atoms that may be the best are ranked in float64;
+    equal to rounding means the lowest index.
     """
-    (size, tol, norm, j, sigma, bias), atoms = now, dictionary.atoms
-    picks, exact, den, found = work.picks, work.exact, work.den, 0
+    (size, tol, norm, j, sigma), atoms, norms, c, den = (
+        now,
+        dictionary.atoms,
+        dictionary.norms,
+        work.c,
+        work.den,
+    )
+    picks, exact, found, top, noise = work.picks, work.exact, 0, 0.0, 0.0
     if not refine(target, atoms, work, size, EXACT):
         return FAILED, 0.0
     left, margin = set_residual(target, atoms, work, size), norm
     for i in range(size):
-        margin += abs(work.weights[i]) * dictionary.norms[work.support[i]]
+        margin += abs(work.weights[i]) * norms[work.support[i]]
         c[work.support[i]] = 0
     if left <= tol or left <= (limits.floor * margin) ** 2:
         return DONE, left
     at = j if j >= 0 else ~j
     best = c[at] if mode == POSITIVE else abs(c[at])
+    if best < 8 * sigma and mode != POSITIVE:  # c is mostly rounding
+        return FAILED, left
     if j >= 0 and best >= 8 * sigma:
         return j, left
-    if mode != POSITIVE and best < 8 * sigma:  # c is mostly rounding
-        return FAILED, left
-    low = (best - sigma) ** 2 / (den[at] + 2 * bias) if mode == GAIN else best - 2 * sigma
+    low = (best - sigma) ** 2 / (den[at] + 2 * limits.bias) if mode == GAIN else best - 2 * sigma
     for i in range(atoms.shape[0]):
         score = c[i] if mode == POSITIVE else abs(c[i])
         if c[i] != 0 and ((score + sigma) ** 2 >= low * den[i] if mode == GAIN else score >= low):
             picks[found] = i
             found += 1
     products(atoms, picks, found, work.residual, exact)
-    top, noise = 0.0, 0.0
     for i in range(found):
-        i_norm, rest = dictionary.norms[picks[i]], 1.0
-        exact[i] = exact[i] if mode == POSITIVE else abs(exact[i])
-        above = exact[i] > limits.floor * margin * i_norm
+        rest = 1.0
         if mode == GAIN:
             refine((atoms[picks[i]], 1.0), atoms, work, size, NEAR)
             rest = np.sqrt(set_residual((atoms[picks[i]], 1.0), atoms, work, size))
-        exact[i] = exact[i] / rest if above and rest * rest > limits.dependence * i_norm**2 else -1.0
+        value = exact[i] if mode == POSITIVE else abs(exact[i])
+        usable = value > limits.floor * margin * norms[picks[i]]
+        exact[i] = value / rest if usable and rest**2 > limits.dependence * norms[picks[i]] ** 2 else -1.0
         if exact[i] > top:
             top, noise = exact[i], limits.fine * margin * np.sqrt(limits.scale) / rest
     for i in range(found):
         if exact[i] > 0 and exact[i] >= top - noise:
             return picks[i] if abs(c[picks[i]]) >= 8 * sigma else FAILED, left
     return DONE if mode != GAIN else FAILED, left
-
-
-@kernel()
-def _retreat(c, work, size):
-    """Undo the steps from the first atom on whose weight is not positive; the others are to come back.
-
-    Returns (number of steps left, energy given back, number of atoms to come back, in ``work.queue``).
-    """
-    room, first, energy, waiting = work.lower.shape[0], 0, 0.0, 0
-    while work.weights[first] > 0:
-        first += 1
-    for tile in range(c.shape[0] // TILE):
-        part = c[tile * TILE : tile * TILE + TILE]
-        for i in range(first, size):
-            row, alpha = work.rows[(tile * room + i) * TILE :], np.float32(work.half[i])
-            for p in range(TILE):
-                part[p] += alpha * row[p]
-    for i in range(first, size):
-        energy += work.half[i] ** 2
-        if work.weights[i] > 0:
-            work.queue[waiting] = work.support[i]
-            waiting += 1
-    return first, energy, waiting
 
 
 def _bind(mode):
@@ -214,35 +184,34 @@ def _bind(mode):
     def code_block(signals, ready, dictionary, limits, work, ordered):
         """Code every signal of a block; those that float32 cannot follow stay PENDING.
 
-        ``ready`` are products with all atoms (float32, in whole tiles, used up), powers of two that signals
+        ``ready`` are products with all atoms (float32, in whole tiles), powers of two that signals
         are multiplied by, and the squared norms that they have then.
         """
-        (start, units, energies), support, weights = ready, work.support, work.weights
-        width, stride, room = start.shape[1], dictionary.gram.shape[1], work.lower.shape[0]
-        zero, tiny, tiles, last = (
-            np.float32(0),
-            np.float32(1e-6),
-            width // TILE,
-            dictionary.atoms.shape[0] - 1,
-        )
-        den, peaks, rounds, scale = work.den, work.peaks, work.rounds, math.ldexp(1.0, -limits.exponent)
-        for s in range(signals.rows.shape[0]):
-            c, energy, unit = start[s], energies[s], units[s]
+        (start, units, energies), support, weights, gram = ready, work.support, work.weights, dictionary.gram
+        c, den, peaks, rows, rounds, queue = work.c, work.den, work.peaks, work.rows, work.rounds, work.queue
+        width, stride, zero, tiny = start.shape[1], gram.shape[1], np.float32(0), np.float32(1e-6)
+        tiles, scale, bias = width // TILE, math.ldexp(1.0, -limits.exponent), limits.bias
+        room, last = rows.shape[0] // tiles, dictionary.atoms.shape[0] - 1
+        for s in range(start.shape[0]):
+            energy, unit = energies[s], units[s]
             k, tol, norm = signals.most[s] * (energy > 0), signals.tol[s] * unit * unit, np.sqrt(energy)
             target, weak = (signals.rows[s], unit), 64 * limits.floor * norm
-            size, turn, queued, waiting, gone = np.int64(0), 0, 0, 0, 0
-            left, doubt, step, state = energy, 0.0, norm / 4, DONE
-            variance = limits.rounding * UNIT**2 * energy * limits.scale
-            sigma, worst, bias = SURE * np.sqrt(variance), 0.0, limits.bias
-            slack = np.float32(sigma * step)
-            if mode == GAIN:  # den is a bound from below: the true one is at most 2 bias larger
-                for p in range(width):
-                    den[p] = dictionary.squares[p]
-            work.owner[:] = -1
-            find_peaks((c, den, peaks, slack, tiles), mode)
+            turn, waiting, gone, state = 0, 0, 0, BEGIN
             while True:
-                if queued < waiting:  # an atom that comes back after one before it has left
-                    j = work.queue[queued]
+                if state == BEGIN:  # also with the atoms that stay in a POSITIVE support, in the queue
+                    for p in range(width):
+                        c[p] = start[s, p]
+                        if mode == GAIN:  # a bound from below: the true one is at most 2 bias larger
+                            den[p] = dictionary.squares[p]
+                    size, queued, left, doubt, step, state = np.int64(0), 0, energy, 0.0, norm / 4, DONE
+                    variance = limits.rounding * UNIT**2 * energy * limits.scale
+                    sigma = SURE * np.sqrt(variance)
+                    slack = np.float32(sigma * step)
+                    work.owner[:] = -1
+                    sizes = (size, np.int64(TILE), size, size, room, size, tiles)  # no row: for peaks
+                    advance((gram, rows, c, den, peaks, sizes, (zero, zero, slack)), mode)
+                if queued < waiting:
+                    j = queue[queued]
                     queued += 1
                 elif size == k:
                     break
@@ -261,40 +230,35 @@ def _bind(mode):
                         j = locate((c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero)), mode)
                     j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
                     if j < 0 or left <= tol + doubt:
-                        now = (size, tol, norm, j, sigma, bias)
-                        j, left = _decide(target, dictionary, limits, work, c, now, mode)
+                        now = (size, tol, norm, j, sigma)
+                        j, left = _decide(target, dictionary, limits, work, now, mode)
                         doubt = 0.0
                     if j < 0 or turn > 3 * k:
                         state = j if j < 0 else FAILED
                         break
-                place, square = (j // TILE) * TILE * room + j % TILE, dictionary.norms[j] ** 2
+                panel, lane, square = j // TILE * room, j % TILE, dictionary.norms[j] ** 2
                 noise, pivot = 2 * limits.rounding * (UNIT * limits.scale) ** 2, square
                 for i in range(size):
-                    v = np.float64(work.rows[place + i * TILE])
+                    v = np.float64(rows[panel + i, lane])
                     work.lower[size, i] = v
                     pivot -= v * v
                     noise += v * v * rounds[i]
-                if not pivot > SHARP * square:
+                noise *= 2 / pivot
+                spread = 4 * SURE**2 * limits.scale * (noise + size * UNIT**2 * limits.scale)
+                if not pivot > SHARP * square or (mode == GAIN and spread > bias**2):
                     state = FAILED
                     break
                 one = np.float32(1 / np.sqrt(pivot))
                 alpha = c[j] * one
-                noise *= 2 / pivot
                 rounds[size], work.inverse[size], work.half[size], support[size] = noise, one, alpha, j
                 step = np.float64(abs(alpha))
                 variance += step * step * (noise + UNIT**2 * limits.scale)
                 sigma = SURE * np.sqrt(variance)
                 left, doubt = left - step * step, doubt + 2 * step * sigma * (1 + one)
                 if mode == GAIN:
-                    den[j], worst = CLOSED, noise if noise > worst else worst
-                    spread = 4 * SURE**2 * limits.scale * (worst + size * UNIT**2 * limits.scale)
-                    if spread > bias**2:
-                        more = np.float32(2 * np.sqrt(spread) - bias)
-                        for p in range(width):
-                            den[p] = max(den[p] - more, LEAST)
-                        bias += more
+                    den[j] = CLOSED
                 found = -1
-                if room >= LONG:
+                if room - AHEAD >= LONG:
                     for q in range(AHEAD):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
@@ -305,41 +269,40 @@ def _bind(mode):
                                 at = min(max(at, ~at), last)
                             work.picks[q], work.exact[q], c[at] = at, c[at], 0
                             work.owner[q], work.since[q] = at, size
-                            peaks[(at // TILE) * LANES + at % LANES] = 0
+                            peaks[at // TILE * LANES + at % LANES] = 0
                         for q in range(AHEAD - 1, -1, -1):
                             c[work.picks[q]] = work.exact[q]
-                        sizes = (stride, room, size, tiles)
-                        orthogonalise((dictionary.gram, work.picks, work.rows, work.ahead, sizes), mode)
+                        orthogonalise((gram, work.picks, rows, (stride, room, size, tiles)), mode)
                         found = 0
-                source, begin, apart, first = dictionary.gram, j * stride, np.int64(TILE), np.int64(0)
+                source, begin, apart, first = gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
-                    source, begin, apart, first = work.ahead, found * TILE, AHEAD * TILE, work.since[found]
-                    work.owner[found] = -1
-                slack, sizes = np.float32(sigma * step), (begin, apart, first, size, room, place, tiles)
-                advance((source, work.rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
+                    begin, first = (room - AHEAD + found) * TILE, work.since[found]
+                    source, apart, work.owner[found] = rows, room * TILE, -1
+                slack = np.float32(sigma * step)  # not before, for peaks were made with the last one
+                sizes = (begin, apart, first, size, room, panel * TILE + lane, tiles)
+                advance((source, rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
                 c[j] = 0
                 size += 1
-                while mode == POSITIVE and queued == waiting:
-                    least = 1.0
+                if mode == POSITIVE and queued == waiting:
+                    waiting = queued = 0
                     for i in range(size):
                         weights[i] = work.half[i]
                     back_substitute(work, weights, size)
                     for i in range(size):
-                        least = min(least, weights[i])
-                    if least > 0:
-                        for i in range(gone):  # one that left wants to come back: to the slow path
-                            state = FAILED if c[work.gone[i]] > 2 * sigma else state
-                        break
-                    for i in range(size):
-                        if weights[i] <= 0 and gone < work.gone.shape[0]:
+                        if weights[i] > 0:
+                            queue[waiting] = support[i]
+                            waiting += 1
+                        elif gone < work.gone.shape[0]:
                             work.gone[gone] = support[i]
                             gone += 1
-                    size, back, waiting = _retreat(c, work, size)
-                    left, queued = left + back, 0
-                    work.owner[:] = -1
-                    find_peaks((c, den, peaks, slack, tiles), mode)
-                if state == FAILED:
-                    break
+                    if waiting < size:
+                        state = BEGIN
+                        continue
+                    waiting = 0
+                    for i in range(gone):  # one that left wants to come back: to the slow path
+                        state = FAILED if c[work.gone[i]] > 2 * sigma else state
+                    if state == FAILED:
+                        break
             if state == DONE and refine(target, dictionary.atoms, work, size, limits.enough):
                 indices, values, signals.counts[s] = signals.indices[s], signals.values[s], size
                 for i in range(size):  # by order of selection or, sorted by insertion, of index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,32 +83,15 @@ class SparseCodes(NamedTuple):
     counts: np.ndarray
 
 
-class Work(NamedTuple):
-    """Scratch of one thread.
-
-    Float32: orthogonal rows P, den, peaks, rows orthogonalised ahead (``owner`` are their atoms, ``since``
-    their steps). Least squares on the support: Cholesky factor, inverse diagonal, ``half = L^-1 D y``,
-    weights, residual. ``rounds`` are variances of the rounding of P; the rest are lists of atoms.
-    """
-
-    rows: np.ndarray
-    den: np.ndarray
-    peaks: np.ndarray
-    ahead: np.ndarray
-    owner: np.ndarray
-    since: np.ndarray
-    lower: np.ndarray
-    inverse: np.ndarray
-    half: np.ndarray
-    weights: np.ndarray
-    step: np.ndarray
-    rounds: np.ndarray
-    residual: np.ndarray
-    support: np.ndarray
-    queue: np.ndarray
-    gone: np.ndarray
-    picks: np.ndarray
-    exact: np.ndarray
+# Scratch of one thread. Float32: orthogonal rows P, in the last AHEAD steps those made ahead (`owner` are
+# their atoms, `since` their steps), products c, den, peaks. Least squares on the support: Cholesky factor,
+# inverse diagonal, half = L^-1 D y, weights, residual. `rounds` are variances of the rounding of P; the rest
+# are lists of atoms.
+Work = namedtuple(
+    "Work",
+    "rows c den peaks owner since lower inverse half weights step rounds support queue gone residual picks"
+    " exact",
+)
 
 
 def aligned(*shape: int) -> np.ndarray:
@@ -120,15 +104,9 @@ def aligned(*shape: int) -> np.ndarray:
 def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
     """Scratch of one thread: float32 signals, their products with atoms, units, energies, and `Work`.
 
-    Made here: compiling what allocates takes longer than all of it. Lists and weights of chosen atoms have
-    places for three more, because products go by four.
+    Made here: compiling what allocates takes longer than all of it.
     """
-    rows = aligned(width * k), aligned(width), aligned(width // VECTORS), aligned(AHEAD, width)
-    slots, fit, lists = (
-        np.zeros((2, AHEAD), np.int64),
-        np.zeros((5, k + 3)),
-        np.zeros((3, 3 * k + 3), np.int64),
-    )
-    rest = np.zeros(n), *lists, np.zeros(width + 3, np.int64), np.zeros(width + 3)
-    work = Work._make([*rows, *slots, np.zeros((k, k)), *fit, *rest])
-    return aligned(block, n), aligned(block, width), *np.empty((2, block)), work
+    tiles = aligned(width // TILE * (k + AHEAD), TILE), *aligned(2, width), aligned(width // VECTORS)
+    small = *np.zeros((2, AHEAD), np.int64), np.zeros((k, k)), *np.zeros((5, k))
+    lists = *np.zeros((3, 3 * k), np.int64), np.zeros(n), np.zeros(width, np.int64), np.zeros(width)
+    return aligned(block, n), aligned(block, width), *np.empty((2, block)), Work(*tiles, *small, *lists)

@@ -1,12 +1,9 @@
 # mypy: disable-error-code="no-untyped-def"
-"""Vector loops of the batched coder (see `batch`), spelled out for LLVM.
+"""Vector loops of the batched coder (see `batch_pursuit`), spelled out for LLVM.
 
-They use no instruction of a particular processor. Columns are atoms. They come in tiles of 8 vectors of 16
-float32 numbers; the orthogonal rows P lie tile by tile, ``P[tile, step, column]``, so that a step reads
-contiguous memory. All buffers begin at a cache line: vectors that straddle lines cost twice as much.
-
-The score of an atom is |c| (OMP), c (POSITIVE), or (c^2 + slack) / den (GAIN), a bound from above but for a
-factor near 1. The largest score in each lane of a tile is its *peak*.
+They use no instruction of a particular processor. Columns are atoms, in tiles of 8 vectors of 16 float32
+numbers; the orthogonal rows P lie tile by tile, ``P[tile, step, column]``, so that a step reads contiguous
+memory. All buffers begin at a cache line: vectors that straddle lines cost twice as much.
 """
 
 from llvmlite import ir
@@ -42,14 +39,6 @@ def vector_loop(returned):
     return bind
 
 
-def _absolute(b, v):
-    return b.bitcast(b.and_(b.bitcast(v, WHOLE), constant(WHOLE, 0x7FFFFFFF)), SINGLE)
-
-
-def _larger(b, x, y):
-    return b.select(b.fcmp_ordered(">", x, y), x, y)
-
-
 def _less(b, total, x, y):
     """``total - x * y`` in one instruction where there is one."""
     return b.fsub(total, b.fmul(x, y, flags=FUSED), flags=FUSED)
@@ -59,36 +48,11 @@ def _offsets(b, base, count=VECTORS):
     return [b.add(base, I64(LANES * u)) for u in range(count)]
 
 
-def _above(b, c, slack):
-    """Numerator of the score of GAIN."""
-    return b.fadd(b.fmul(c, c, flags=FUSED), slack, flags=FUSED)
-
-
-def _peak(b, c, den, slack, mode):
-    """Largest score in each lane; ratios are compared crosswise, so that a tile needs one division."""
-    if mode == GAIN:
-        parts = [(_above(b, v, slack), w) for v, w in zip(c, den)]
-    else:
-        parts = [_absolute(b, v) if mode == OMP else v for v in c]
-    while len(parts) > 1:
-        pairs = list(zip(parts[::2], parts[1::2]))
-        if mode == GAIN:
-            wins = [b.fcmp_ordered(">", b.fmul(x[0], y[1]), b.fmul(y[0], x[1])) for x, y in pairs]
-            parts = [tuple(b.select(w, p, q) for p, q in zip(x, y)) for w, (x, y) in zip(wins, pairs)]
-        else:
-            parts = [_larger(b, x, y) for x, y in pairs]
-    return b.fdiv(*parts[0]) if mode == GAIN else parts[0]
-
-
-@vector_loop(types.void)
-def find_peaks(b, mode, c, den, peaks, slack, tiles):
-    """Peaks of all tiles."""
-    slack = splat(b, slack)
-    with cgutils.for_range(b, tiles) as loop:
-        places = _offsets(b, b.mul(loop.index, I64(TILE)))
-        v = [emit_load(b, c, p, SINGLE) for p in places]
-        w = [emit_load(b, den, p, SINGLE) for p in places] if mode == GAIN else None
-        emit_store(b, _peak(b, v, w, slack, mode), peaks, b.mul(loop.index, I64(LANES)))
+def _larger(b, x, y):
+    """The larger of two scores (number, divisor), which are compared crosswise where they have divisors."""
+    left, right = (x[0], y[0]) if x[1] is None else (b.fmul(x[0], y[1]), b.fmul(y[0], x[1]))
+    wins = b.fcmp_ordered(">", left, right)
+    return tuple(p and b.select(wins, p, q) for p, q in zip(x, y))
 
 
 def _subtract(b, sources, factors, rows, steps, count):
@@ -107,13 +71,24 @@ def _subtract(b, sources, factors, rows, steps, count):
     return [[b.load(total) for total in totals] for totals in sums]
 
 
+def _score(b, mode, c, den, slack):
+    """Score of an atom: |c| (OMP), c (POSITIVE), or c^2 + slack over den (GAIN).
+
+    That of GAIN is a bound from above, but for a factor near 1.
+    """
+    if mode == GAIN:
+        return b.fadd(b.fmul(c, c, flags=FUSED), slack, flags=FUSED), den
+    bits = b.and_(b.bitcast(c, WHOLE), constant(WHOLE, 0x7FFFFFFF))
+    return b.bitcast(bits, SINGLE) if mode == OMP else c, None
+
+
 @vector_loop(types.void)
 def advance(b, mode, source, P, c, den, peaks, sizes, numbers):
     """Append an orthogonal row to P: ``p_t = (source - sum_{first <= i < t} P_i[j] P_i) * inverse``.
 
-    With it ``c -= alpha p_t``, ``den -= p_t^2`` (GAIN, at least LEAST) and the peaks. ``sizes`` is (where the
-    source row begins, distance of its tiles, first, t, room for steps in P, place of P_0[j], number of
-    tiles), and ``numbers`` is (inverse, alpha, slack).
+    With it ``c -= alpha p_t`` and ``den -= p_t^2`` (GAIN, at least LEAST), and the largest score in each lane
+    of a tile, its peak. ``sizes`` is (where the source row begins, distance of its tiles, first, t, room for
+    steps in P, place of P_0[j], number of tiles), and ``numbers`` is (inverse, alpha, slack).
     """
     begin, apart, first, t, room, place, tiles = sizes
     source, own = b.gep(source, [begin]), b.gep(P, [place])
@@ -121,19 +96,23 @@ def advance(b, mode, source, P, c, den, peaks, sizes, numbers):
     with cgutils.for_range(b, tiles) as loop:
         base = b.mul(loop.index, I64(TILE))
         rows, columns = b.gep(P, [b.mul(base, room)]), _offsets(b, base)
-        start = source, b.mul(loop.index, apart)
+        start, found = (source, b.mul(loop.index, apart)), []
         (sums,) = _subtract(b, [start], [own], rows, (first, t), VECTORS)
-        new, left = [], []
         for total, at, column in zip(sums, _offsets(b, b.mul(t, I64(TILE))), columns):
-            p = b.fmul(total, inverse)
+            p, rest = b.fmul(total, inverse), None
             emit_store(b, p, rows, at)
-            new.append(_less(b, emit_load(b, c, column, SINGLE), alpha, p))
-            emit_store(b, new[-1], c, column)
+            left = _less(b, emit_load(b, c, column, SINGLE), alpha, p)
+            emit_store(b, left, c, column)
             if mode == GAIN:
-                less = _less(b, emit_load(b, den, column, SINGLE), p, p)
-                left.append(_larger(b, less, constant(SINGLE, LEAST)))
-                emit_store(b, left[-1], den, column)
-        emit_store(b, _peak(b, new, left, slack, mode), peaks, b.mul(loop.index, I64(LANES)))
+                less, least = _less(b, emit_load(b, den, column, SINGLE), p, p), constant(SINGLE, LEAST)
+                rest = b.select(b.fcmp_ordered(">", less, least), less, least)
+                emit_store(b, rest, den, column)
+            found.append(_score(b, mode, left, rest, slack))
+        while len(found) > 1:  # divisors are compared crosswise: a tile needs one division
+            found = [_larger(b, x, y) for x, y in zip(found[::2], found[1::2])]
+        value, divisor = found[0]
+        peak = b.fdiv(value, divisor) if mode == GAIN else value
+        emit_store(b, peak, peaks, b.mul(loop.index, I64(LANES)))
 
 
 @vector_loop(types.intp)
@@ -143,16 +122,14 @@ def locate(b, mode, c, den, peaks, slack, tiles, margins):
     ``margins`` is (absolute, relative). Both questions are answered by counting scores above one bound, first
     among the peaks and then in one tile, without branches.
     """
-    slack = splat(b, slack)
-    most = cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
-    with cgutils.for_range(b, tiles) as loop:
-        peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE)
-        b.store(_larger(b, peak, b.load(most)), most)
-    top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, x, y))
-    low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
-    above = b.fcmp_ordered(">", low, ir.FloatType()(0.0))
-    low = splat(b, low)
+    slack, most = splat(b, slack), cgutils.alloca_once_value(b, constant(SINGLE, 0.0))
     count, where = cgutils.alloca_once_value(b, I64(0)), cgutils.alloca_once_value(b, I64(0))
+    with cgutils.for_range(b, tiles) as loop:
+        peak = emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), None
+        b.store(_larger(b, peak, (b.load(most), None))[0], most)
+    top = reduce_lanes(b, b.load(most), lambda x, y: _larger(b, (x, None), (y, None))[0])
+    low = b.fsub(b.fsub(top, margins[0]), b.fmul(top, margins[1]))
+    above, low = b.fcmp_ordered(">", low, ir.FloatType()(0.0)), splat(b, low)
     with cgutils.for_range(b, tiles) as loop:
         hit = b.fcmp_ordered(">=", emit_load(b, peaks, b.mul(loop.index, I64(LANES)), SINGLE), low)
         bits = b.bitcast(hit, I16)
@@ -160,28 +137,23 @@ def locate(b, mode, c, den, peaks, slack, tiles, margins):
         b.store(b.select(b.icmp_unsigned("!=", bits, I16(0)), loop.index, b.load(where)), where)
     base, words = b.mul(b.load(where), I64(TILE)), [I64(0), I64(0)]
     for u, place in enumerate(_offsets(b, base)):
-        v = emit_load(b, c, place, SINGLE)
-        if mode == GAIN:
-            least = b.fmul(low, emit_load(b, den, place, SINGLE))
-            hit = b.fcmp_ordered(">=", _above(b, v, slack), least)
-        else:
-            hit = b.fcmp_ordered(">=", _absolute(b, v) if mode == OMP else v, low)
+        given = [emit_load(b, x, place, SINGLE) for x in (c, den)]
+        value, divisor = _score(b, mode, *given, slack)
+        hit = b.fcmp_ordered(">=", value, b.fmul(low, divisor) if mode == GAIN else low)
         bits = b.shl(b.zext(b.bitcast(hit, I16), I64), I64(LANES * (u % 4)))
         words[u // 4] = b.or_(words[u // 4], bits)
     empty = b.icmp_unsigned("==", words[0], I64(0))
     word, offset = b.select(empty, words[1], words[0]), b.select(empty, I64(64), I64(0))
-    total = b.add(*map(b.ctpop, words))
-    sole = b.icmp_signed("==", b.add(b.load(count), total), I64(2))
+    sole = b.icmp_signed("==", b.add(b.load(count), b.add(*map(b.ctpop, words))), I64(2))
     j = b.add(b.add(base, offset), b.cttz(word, ir.IntType(1)(0)))
     return b.select(b.and_(sole, above), j, b.xor(j, I64(-1)))
 
 
 @vector_loop(types.void)
-def orthogonalise(b, mode, gram, picks, P, out, sizes):
-    """``out_b = gram[picks[b]] - sum_{i < t} P_i[picks[b]] P_i`` for AHEAD rows, reading P once.
+def orthogonalise(b, mode, gram, picks, P, sizes):
+    """``gram[picks[r]] - sum_{i < t} P_i[picks[r]] P_i`` to the last AHEAD steps of P, reading P once.
 
-    ``sizes`` is (columns of the Gram matrix, room for steps in P, t, number of tiles); ``out`` lies tile by
-    tile, as P does.
+    ``sizes`` is (columns of the Gram matrix, room for steps in P, t, number of tiles).
     """
     (width, room, t, tiles), sources, own = sizes, [], []
     for r in range(AHEAD):
@@ -191,10 +163,10 @@ def orthogonalise(b, mode, gram, picks, P, out, sizes):
         own.append(b.gep(P, [b.add(b.mul(tile, b.mul(room, I64(TILE))), lane)]))
     with cgutils.for_range(b, tiles) as loop:
         base = b.mul(loop.index, I64(TILE))
-        target = b.mul(base, I64(AHEAD))
+        out = b.mul(b.sub(room, I64(AHEAD)), I64(TILE))
         for part in range(0, TILE, PART * LANES):
             panel, begin = b.gep(P, [b.add(b.mul(base, room), I64(part))]), b.add(base, I64(part))
             sums = _subtract(b, [(one, begin) for one in sources], own, panel, (I64(0), t), PART)
             for r, totals in enumerate(sums):
-                for total, at in zip(totals, _offsets(b, b.add(target, I64(r * TILE + part)), PART)):
-                    emit_store(b, total, out, at)
+                for total, at in zip(totals, _offsets(b, b.add(out, I64(r * TILE)), PART)):
+                    emit_store(b, total, panel, at)
