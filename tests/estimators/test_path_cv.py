@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss, mean_squared_error
 from sklearn.model_selection import KFold
 
 from skpursuit import (
+    OMP,
     MatchingPursuit,
     OrthogonalMatchingPursuitCV,
     PathDisplay,
@@ -89,6 +90,39 @@ def test_information_criteria_against_their_definition(signal, criterion):
         value += {"aic": 2 * k, "bic": k * log(n), "ebic": k * log(n) + 2 * log(comb(d, k))}[criterion]
         assert model.scores_[0, k - 1] == pytest.approx(-value)
     assert model.n_nonzero_coefs_ == model.scores_[0].argmax() + 1
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_loo_is_the_mean_error_of_refits_without_each_row(seed):
+    rng = np.random.default_rng(seed)
+    n, d, m, intercept = int(rng.integers(12, 40)), int(rng.integers(3, 30)), seed % 3, bool(seed % 2)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-2, 2, d) + 5.0 * rng.integers(2)
+    y = X[:, :2] @ rng.standard_normal((2, m) if m else 2) + rng.standard_normal((n, m) if m else n)
+    how = {"fit_intercept": intercept, "max_nonzero_coefs": 3, "shared_support": seed % 4 > 1}
+    model = PursuitRegressorCV(solver="omp", scoring="loo", **how).fit(X, y)
+    for k, coef in enumerate(model.coef_path_):
+        total = 0.0
+        for line, target in zip(np.atleast_2d(coef), y.reshape(n, -1).T):
+            A = X[:, model.path_features_[line != 0]]
+            A = np.column_stack([A, np.ones(n)]) if intercept else A
+            left_out = [np.delete(np.arange(n), i) for i in range(n)]
+            fits = [np.linalg.lstsq(A[rows], target[rows])[0] for rows in left_out]
+            error = np.mean([(target[i] - A[i] @ w) ** 2 for i, w in enumerate(fits)])
+            unit = np.linalg.norm(A - A.mean(axis=0) * intercept, axis=0) / np.sqrt(n)
+            C = (A - A.mean(axis=0) * intercept) / np.where(unit > 0, unit, 1.0)
+            C[:, k + 1 :] = 1.0
+            P = A.shape[1]
+            total += error * n / (n - P) * (1 + np.trace(np.linalg.inv(C.T @ C / n)) / n)
+        assert model.scores_[0, k] == pytest.approx(-total, rel=1e-9)
+    assert model.n_nonzero_coefs_ == model.scores_[0].argmax() + 1
+
+
+@pytest.mark.parametrize(
+    "how", [{"solver": "sp"}, {"ridges": 0.1}, {"loss": "huber"}, {"solver": OMP(ridge=1.0)}]
+)
+def test_loo_of_other_models_than_least_squares_is_refused(signal, how):
+    with pytest.raises(ValueError, match="is of least squares"):
+        PursuitRegressorCV(**{"solver": "omp", "scoring": "loo"} | how).fit(*signal)
 
 
 def test_bic_of_a_classifier_is_a_likelihood():

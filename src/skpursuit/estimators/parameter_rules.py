@@ -23,7 +23,7 @@ from skpursuit.solvers import SOLVERS, Solver, solver_class, solver_names
 Rule = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and as a test
 MAX_FLOAT = sys.float_info.max
 SOURCES = (np.random.RandomState, np.random.Generator)
-CRITERIA = ("aic", "bic", "ebic")
+CRITERIA = ("aic", "bic", "ebic", "loo")
 
 
 class ParameterError(ValueError, TypeError):
@@ -112,7 +112,7 @@ RULES: dict[str, Rule | None] = {
         lambda v: v is None or (isinstance(v, dict) and _are_sizes([0, *v.values()])),
     ),
     "cv": or_none(("a number of folds of at least 2, a splitter, splits", _are_folds)),
-    "scoring": or_none(("'aic', 'bic', 'ebic', the name of a scorer, a function", _is_scoring)),
+    "scoring": or_none(("'aic', 'bic', 'ebic', 'loo', the name of a scorer, a function", _is_scoring)),
     "callback": or_none(("a function", callable)),
     "n_jobs": or_none(("a whole number other than 0", lambda v: _is_whole(v, -MAX_INT64) and v != 0)),
     "random_state": either(

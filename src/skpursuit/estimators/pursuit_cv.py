@@ -26,6 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skpursuit.data.sources import check_finite, is_out_of_core
 from skpursuit.estimators.base import CheckedSamples, PursuitBase, Subproblems, monitored, select_rows
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
+from skpursuit.estimators.leave_one_out import check_least_squares, corrected_errors
 from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
 from skpursuit.estimators.model_search.classifier_search import ClassifierSearch
 from skpursuit.estimators.model_search.search import (
@@ -335,9 +336,14 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         samples, (config, targets, joint) = data.samples, data.problems
         if not isinstance(self.ridges, str):
             config = replace(config, ridge=np.ravel(self.ridges).tolist()[0])
+        if self.scoring == "loo":
+            check_least_squares(config)
         models = fitted_path(config, samples.base, targets, samples.weights, most)
         base, weights, scores = samples.base, samples.weights, np.zeros(len(models))
         for fits, y in zip(zip(*models), targets):
+            if self.scoring == "loo":
+                scores -= list(corrected_errors(base, fits, y, weights, config.fit_intercept))
+                continue
             for k, z in enumerate(predict_rows(base, list(fits), np.arange(base.shape[0]))):
                 sizes = len(fits[k].columns), base.shape[1]
                 scores[k] -= information(str(self.scoring), config.loss, (y, weights), z, sizes)
