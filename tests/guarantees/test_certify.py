@@ -75,10 +75,10 @@ def logistic_problem(seed, largest):
         values = []
         for some in combinations(range(d), k):
             used, r = (*some, d)[: k + intercept], np.array([n * ridge] * k + [0.0])[: k + intercept]
-            w, _, value = fit_outputs(
+            w, _, (at,) = fit_outputs(
                 A[list(used)], [SampleLosses(y, Logistic())], np.zeros(len(used)), None, r, 1e-15, 300
             )
-            values.append(value + 0.5 * r @ (w * w))
+            values.append(at.value + 0.5 * r @ (w * w))
         best[k] = min(values)
     check(proof, best, n * np.log(2))
     return proof

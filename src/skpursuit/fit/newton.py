@@ -53,7 +53,8 @@ def fit_support(
         z = np.zeros((problem.design.shape[0], *problem.target_shape))
         return w, z, problem.value(z)
     rules = problem.penalties(support), precision, MAX_STEPS
-    return fit_outputs(A, problem.per_target_losses, w, z, *rules)
+    w, z, losses = fit_outputs(A, problem.per_target_losses, w, z, *rules)
+    return w, z, sum(at.value for at in losses)
 
 
 def initial_coefficient(problem: Problem, column: Floats, z: Floats, penalty: float) -> Floats:
@@ -105,8 +106,12 @@ def fit_outputs(
     precision: float,
     max_iter: int,
     by_products: bool = False,
-) -> tuple[Floats, Floats, float]:
-    """As `descend` for several outputs: those not coupled have samples each, and are fitted one by one."""
+    known: Sequence[Derivatives | None] = (),
+) -> tuple[Floats, Floats, list[Derivatives]]:
+    """As `descend` for several outputs: those not coupled have samples each, and are fitted one by one.
+
+    `known` are the losses of each at z, as an earlier fit gave them.
+    """
     coupled = samples[0].loss.couples_targets
     if coupled:
         # Less their mean over the classes, where nothing else determines it.
@@ -115,10 +120,11 @@ def fit_outputs(
     z = (w.T @ A).T if z is None else z
     rules = penalty, precision, max_iter, by_products
     if coupled or w.ndim == 1:
-        return descend(A, samples[0], w, z, *rules)
-    fits = [descend(A, some, w[:, i], z[:, i], *rules) for i, some in enumerate(samples)]
-    coefs, lines, values = zip(*fits)
-    return np.stack(coefs, axis=1), np.stack(lines, axis=1), sum(values)
+        w, z, at = descend(A, samples[0], w, z, *rules)
+        return w, z, [at]
+    each = zip(samples, w.T, z.T, known or [None] * len(samples))
+    coefs, lines, ats = zip(*(descend(A, some, w, z, *rules, at) for some, w, z, at in each))
+    return np.stack(coefs, axis=1), np.stack(lines, axis=1), list(ats)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # at steps that are too long
@@ -131,8 +137,9 @@ def descend(
     precision: float,
     max_iter: int,
     by_products: bool = False,
-) -> tuple[Floats, Floats, float]:
-    """Coefficients at the minimum, from w with predictions z; their predictions and the value of the loss.
+    known: Derivatives | None = None,
+) -> tuple[Floats, Floats, Derivatives]:
+    """Coefficients at the minimum, from w with predictions z; their predictions and the losses there.
 
     Columns are the rows of A. `penalty` is that of each coefficient, `precision` the relative decrease of the
     objective that is not worth a step.
@@ -140,7 +147,7 @@ def descend(
     hessian: HessianFactor | Products | None = None
     has_majorant = samples.has_majorant and not by_products
     trusted, last = True, np.inf  # whether the Hessian at w is worth a try; the decrement of the last step
-    now = _point(samples, penalty, w, z)
+    now = _point(samples, penalty, w, z, known=known)
     for _ in range(max_iter):
         g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
@@ -170,7 +177,7 @@ def descend(
             hessian = None
         now, last = found, decrement
     moved = now.w - w
-    return now.w, z + (moved.T @ A).T if moved.any() else z, now.at.value
+    return now.w, z + (moved.T @ A).T if moved.any() else z, now.at
 
 
 class Products:
@@ -245,8 +252,15 @@ def _line_search(
     return now._replace(step=0.0)
 
 
-def _point(samples: SampleLosses, penalty: Floats, w: Floats, z: Floats, step: float = 0.0) -> TrialStep:
-    at = samples.derivatives(z)
+def _point(
+    samples: SampleLosses,
+    penalty: Floats,
+    w: Floats,
+    z: Floats,
+    step: float = 0.0,
+    known: Derivatives | None = None,
+) -> TrialStep:
+    at = samples.derivatives(z) if known is None else known
     shrinks = 0.5 * float((penalty * (w * w).T).sum()) if penalty.any() else 0.0
     return TrialStep(step, at.value + shrinks, at, w, z)
 

@@ -80,8 +80,8 @@ class ConvexPart:
     def objective(self, columns: Indices) -> float:
         """The least objective of models of these columns."""
         ridge, start = self.ridge[columns], np.zeros(len(columns))
-        w, _, value = fit_outputs(self.A[columns], [self.samples], start, None, ridge, 1e-15, 300)
-        return value + 0.5 * float(ridge @ (w * w))
+        w, _, (at,) = fit_outputs(self.A[columns], [self.samples], start, None, ridge, 1e-15, 300)
+        return at.value + 0.5 * float(ridge @ (w * w))
 
 
 def largest_diagonal(G: Floats) -> Floats:

@@ -36,13 +36,14 @@ from skpursuit.fit.newton import fit_outputs
 from skpursuit.numerics.arrays import NO_COLUMNS, Compressed, Floats, Indices
 from skpursuit.problem.default_sparsity import MAX_PATH_SIZE
 from skpursuit.problem.losses import Loss
-from skpursuit.problem.problem import SampleLosses
+from skpursuit.problem.problem import Derivatives, SampleLosses
 from skpursuit.progress import current_monitor
 
 CLASS_RIDGES, SMALLER, LARGER = 0.1, (0.01, 1e-3, 1e-4), (1.0,)
 CLASS_ONE_BY_ONE, CLASS_SIZE_RATIO = 10, 1.4
 NEWTON_STEPS, NULL_STEPS = 3, 20  # of a model at each size, and of the model without columns
 NEWTON_TOL = 1e-4
+KEPT_LOSSES = 2**13  # samples of which they are kept from one fit to the next
 MAX_DIRECT_COLUMNS = 125  # dense coefficients up to which Newton's equations are solved directly
 CLASS_SHRINKAGE, MAX_BOOST_STEPS = 0.2, 1000
 WORKING_SET_SIZE = 64  # columns of each model with the largest gradients, among which boosting goes on
@@ -65,6 +66,7 @@ class FoldClassifier:
         self.coef: Floats = np.zeros((0, outputs))
         self.intercept: Floats = np.zeros(outputs)
         self.z: Floats = np.zeros((len(weights), outputs))
+        self.losses: list[Derivatives] = []  # of the outputs at z, where a fit left them
         if fit_intercept:
             self.fit(np.ones((1, len(weights))), 0.0, NULL_STEPS)
 
@@ -82,10 +84,11 @@ class FoldClassifier:
             penalty[k] = 0.0
         unknowns = w.size if self.samples.loss.couples_targets else len(w)
         by_products = issparse(rows) or unknowns > MAX_DIRECT_COLUMNS
-        fit = fit_outputs(rows[used], self.apart, w, self.z, penalty, NEWTON_TOL, max_iter, by_products)
-        self.coef, self.z = fit[0][:k], fit[1]
+        rules = penalty, NEWTON_TOL, max_iter, by_products
+        w, self.z, losses = fit_outputs(rows[used], self.apart, w, self.z, *rules, self.losses)
+        self.losses, self.coef = losses if len(self.z) <= KEPT_LOSSES else [], w[:k]
         if self.fit_intercept:
-            self.intercept = fit[0][k]
+            self.intercept = w[k]
 
 
 ScaledFit = tuple[Indices, Floats, Floats]  # columns, their coefficients and the intercept, of scaled columns
