@@ -11,7 +11,7 @@ import pytest
 
 from skpursuit import OMP, Checkpoint, minimize
 from skpursuit import _atomic_files as _files
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 X = np.random.default_rng(0).standard_normal((40, 30))
 Y = X[:, 3] + 0.1 * X[:, 7]
@@ -87,11 +87,11 @@ def test_a_write_that_fails_halfway_names_the_file_and_leaves_nothing(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_devices():
-    refused("No space left on device", _files.write_atomically, "/dev/full", "x", error=OSError)
-    refused("name a plain file", minimize, X, Y, OMP(2), checkpoint="/dev/zero")
+    fails("No space left on device", _files.write_atomically, "/dev/full", "x", error=OSError)
+    fails("name a plain file", minimize, X, Y, OMP(2), checkpoint="/dev/zero")
 
 
 def test_paths_that_are_none():
     for make in (Checkpoint, lambda path: minimize(X, Y, OMP(2), checkpoint=path)):
-        refused("checkpoint path holds a NUL", make, "run\0.ckpt")
-        refused("checkpoint path must be", make, b"run.ckpt", error=TypeError)
+        fails("checkpoint path holds a NUL", make, "run\0.ckpt")
+        fails("checkpoint path must be", make, b"run.ckpt", error=TypeError)

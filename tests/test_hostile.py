@@ -17,7 +17,7 @@ from hostile_cases import faults, programs, replays
 from hostile_cases.reference import Reference
 from hostile_cases.tables import Table
 
-FIRST, CASES, GROUP = 100, 150, 10
+FIRST, CASES, GROUP = 100, 200, 20
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + CASES, GROUP))

@@ -29,7 +29,7 @@ from skpursuit import (
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import MAGIC
 from skpursuit.problem.losses import Squared
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 90))
@@ -112,7 +112,7 @@ def test_checkpoint_of_other_data_or_parameters_is_refused(tmp_path):
         "sample_weight": lambda: run(sample_weight=np.ones(60), **given),
         "random_state": lambda: minimize(X, Y, solver, random_state=4, **given),
     }.items():
-        refused(f"different {name}", call)
+        fails(f"different {name}", call)
     assert path.read_bytes() == saved
 
 
@@ -131,7 +131,7 @@ def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage, words):
     run(checkpoint=path, callback=lambda r: r.iteration == 3)
     path.write_bytes(damage(path.read_bytes()))
     before = path.read_bytes()
-    refused(words, run, checkpoint=path)
+    fails(words, run, checkpoint=path)
     assert path.read_bytes() == before
 
 
@@ -155,7 +155,7 @@ def test_damaged_checkpoint_is_refused_and_left_alone(tmp_path, damage, words):
     ],
 )
 def test_bad_arguments(call, error, words):
-    refused(words, call, error=error)
+    fails(words, call, error=error)
 
 
 def test_time_limit_keeps_what_was_found():
@@ -192,7 +192,7 @@ def test_a_users_loss_is_known_again_by_what_it_holds(tmp_path):
     first, again = (minimize(X, Y, OMP(3), "exact", held(lambda z: z + 1), checkpoint=path) for _ in range(2))
     assert again.coef.tobytes() == first.coef.tobytes()
     for other in (held(lambda z: z + 1, 4.0), held(lambda z: z + 2)):
-        refused("different loss", minimize, X, Y, OMP(3), "exact", other, checkpoint=path)
+        fails("different loss", minimize, X, Y, OMP(3), "exact", other, checkpoint=path)
 
 
 def test_a_callback_sees_every_record_and_stops_a_run_by_any_true_and_by_nothing_else():
@@ -242,7 +242,7 @@ def test_a_checkpoint_with_a_right_checksum_and_wrong_content_is_refused(tmp_pat
     path = tmp_path / "run.ckpt"
     for arrays in ({}, {"header": np.frombuffer(b"{}", dtype=np.uint8)}, {"header": np.zeros(3)}):
         write_signed(path, arrays)
-        refused("does not hold a run", run, checkpoint=path)
+        fails("does not hold a run", run, checkpoint=path)
 
 
 RUNS = {
@@ -304,7 +304,7 @@ def test_a_state_that_no_run_can_have_is_refused(tmp_path, name, part, inner, ch
         value = {**value, inner: change(value.get(inner))}
     files.save_snapshot(path, replace(saved, state=replace(saved.state, **{part: value})))
     content = path.read_bytes()
-    refused(r"run.ckpt does not hold a run.*delete it", minimize, X, Y, solver, selector, checkpoint=path)
+    fails(r"run.ckpt does not hold a run.*delete it", minimize, X, Y, solver, selector, checkpoint=path)
     assert path.read_bytes() == content
 
 
@@ -314,7 +314,7 @@ def test_a_support_of_dependent_columns_is_refused(tmp_path):
     saved = files.load_snapshot(path)
     support = np.array([0, X.shape[1], 3, 4, 5])
     files.save_snapshot(path, replace(saved, state=replace(saved.state, support=support)))
-    refused(r"does not hold a run.*delete it", minimize, copied, Y, OMP(6), checkpoint=path)
+    fails(r"does not hold a run.*delete it", minimize, copied, Y, OMP(6), checkpoint=path)
 
 
 @pytest.mark.parametrize("header", [{"seed": -1}, {"seed": "x"}, {"history": [{}]}, {"fingerprints": 3}])
@@ -325,7 +325,7 @@ def test_a_header_that_no_run_has_is_refused(tmp_path, header):
         arrays = dict(file)
     changed = json.loads(arrays["header"].tobytes()) | header
     write_signed(path, arrays | {"header": np.frombuffer(json.dumps(changed).encode(), dtype=np.uint8)})
-    refused("does not hold a run", run, checkpoint=path)
+    fails("does not hold a run", run, checkpoint=path)
 
 
 @pytest.mark.parametrize("name", ["y", "sample_weight"])
@@ -337,7 +337,7 @@ def test_masked_targets_and_weights_are_refused(name):
         lambda: PursuitRegressor().fit(X, **given),
         lambda: PursuitClassifier().fit(X, **{"y": Y > 0} | {name: masked}),
     ):
-        refused(f"{name} is a masked array", call, error=TypeError)
+        fails(f"{name} is a masked array", call, error=TypeError)
     unmasked = np.ma.masked_array(np.abs(Y))
     assert minimize(X, solver=OMP(2), **given | {name: unmasked}).n_iter == 2
 
@@ -351,14 +351,14 @@ def test_masked_x_and_complex_numbers_are_refused_by_estimators_too():
         lambda: orthogonal_mp(masked, Y),
         lambda: orthogonal_mp(X, np.ma.masked_array(Y, mask=Y > 0)),
     ):
-        refused("masked", call, error=TypeError)
+        fails("masked", call, error=TypeError)
     for call in (
         lambda: minimize(X, Y, OMP(2), sample_weight=np.ones(60) * 1j),
         lambda: minimize(X, Y * 1j, OMP(2)),
         lambda: minimize(X * 1j, Y, OMP(2)),
         lambda: orthogonal_mp(X, Y * 1j),
     ):
-        refused("complex data is not supported", call, error=TypeError)
+        fails("complex data is not supported", call, error=TypeError)
 
 
 def operator(matvec=lambda v: X @ v, rmatvec=lambda v: X.T @ v, dtype=float):
@@ -386,7 +386,7 @@ class Half:
     ],
 )
 def test_operators_that_cannot_be_used_are_named(source, error, words, targets):
-    refused(f"X.*{words}", minimize, source, targets, OMP(2), error=error)
+    fails(f"X.*{words}", minimize, source, targets, OMP(2), error=error)
 
 
 def test_a_run_whose_columns_are_all_used_up_is_optimal():

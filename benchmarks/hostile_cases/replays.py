@@ -298,30 +298,6 @@ def merged_fit(ref, merged, k, refit):
     return w, slack
 
 
-def hard_thresholding(ref, result, solver, k):
-    """StoIHT with all rows in every batch: w <- H_k(w - step X^T r)."""
-    w = np.zeros((ref.d, *ref.y.shape[1:]), LD)
-    step = LD(1 if solver.step_size is None else solver.step_size)
-    for _ in result.history:
-        r = ref.residual(ref.predict(w))
-        moved = w - step * ref.gradient(r)
-        doubt = 64 * EPS * (ref.rows + 16) * (np.abs(w) + step * ref.product_error(r) / EPS / 4)
-        sizes = np.abs(moved)
-        order = np.lexsort((np.arange(ref.d), -sizes))
-        chosen, left = order[:k], order[k:]
-        if len(left) and (sizes[chosen] - doubt[chosen]).min() <= (sizes[left] + doubt[left]).max():
-            return []
-        w = np.where(np.isin(np.arange(ref.d), chosen), moved, 0)
-    if result.status.name == "DIVERGED" or not np.isfinite(w).all():
-        return []
-    error = np.abs(result.coef.astype(LD) - w).max(initial=0)
-    growth = max(LD(1), (1 + step * (ref.X**2).sum()) ** len(result.history))
-    unit = float(np.finfo(result.coef.dtype).eps)
-    if error > (64 * EPS * ref.rows * growth + unit) * max(np.abs(w).max(initial=0), 1e-300):
-        return [("fit", f"coefficients are {float(error):.3g} off those of hard thresholding")]
-    return []
-
-
 def frank_wolfe(ref, result, solver):
     """Vanilla Frank-Wolfe whose steps are known: vertices, and predictions in the end."""
     simplex = type(solver.constraint).__name__ == "Simplex"

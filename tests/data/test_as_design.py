@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skpursuit import OMP, PursuitCoder, PursuitRegressor, as_design, minimize, orthogonal_mp
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 
 def test_dense_input_is_not_copied():
@@ -48,8 +48,8 @@ def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
 def test_bad_X(X, error, words):
     for order in "CF":
         X = np.asarray(X, order=order) if isinstance(X, np.ndarray) else X
-        refused(words, as_design, X, error=error)
-        refused(words, minimize, X, np.ones(X.shape[0]), OMP(n_nonzero_coefs=1), error=error)
+        fails(words, as_design, X, error=error)
+        fails(words, minimize, X, np.ones(X.shape[0]), OMP(n_nonzero_coefs=1), error=error)
 
 
 def corrupted(form, field, change):
@@ -109,7 +109,7 @@ def test_no_field_of_a_sparse_matrix_is_trusted(form, field, change):
         lambda X: orthogonal_mp(X, y),
         PursuitCoder(np.eye(8)).inverse_transform,
     ):
-        refused(f"corrupt {form} matrix.*rebuild it", use, corrupted(form, field, change))
+        fails(f"corrupt {form} matrix.*rebuild it", use, corrupted(form, field, change))
 
 
 def test_random_coordinates_are_taken_or_refused():
@@ -124,7 +124,7 @@ def test_random_coordinates_are_taken_or_refused():
             np.add.at(dense, (rows, cols), X.data)
             np.testing.assert_allclose(as_design(X).store.first.matrix.toarray(), dense)
         else:
-            refused("corrupt coo", as_design, X)
+            fails("corrupt coo", as_design, X)
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
@@ -156,7 +156,7 @@ def test_truncated_memory_map_is_refused(tmp_path):
     X = np.memmap(path, dtype=np.float64, mode="r", shape=(8, 8))
     with open(path, "r+b") as file:
         file.truncate(100)
-    refused("cut short", as_design, X)
+    fails("cut short", as_design, X)
 
 
 def test_other_byte_order_and_half_floats():

@@ -27,7 +27,7 @@ from skpursuit import (
     datasets,
     minimize,
 )
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -281,7 +281,7 @@ def test_data_frames():
     expected = plain.score(frame.drop(columns="y"), y, weights)
     assert model.score(lazy.drop(columns="y"), lazy["y"], weights) == pytest.approx(expected)
     assert model.score(lazy, "y", weights) == pytest.approx(expected)
-    refused(r"not numeric: name;", as_design, lazy.assign(name="a"), error=TypeError)
+    fails(r"not numeric: name;", as_design, lazy.assign(name="a"), error=TypeError)
     with pytest.raises(TypeError, match="folds are then weights"):
         PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
@@ -343,12 +343,12 @@ def test_coding_is_lazy():
 
 def test_bad_input():
     X, _ = signal(6, n=1100)
-    refused("two-dimensional", as_design, da.from_array(X[0]))
-    refused("complex", as_design, da.from_array(X + 0j), error=TypeError)
-    refused("empty", as_design, da.from_array(X[:0]))
-    refused("Dask array or data frame", as_design, dask.delayed(X), error=TypeError)
+    fails("two-dimensional", as_design, da.from_array(X[0]))
+    fails("complex", as_design, da.from_array(X + 0j), error=TypeError)
+    fails("empty", as_design, da.from_array(X[:0]))
+    fails("Dask array or data frame", as_design, dask.delayed(X), error=TypeError)
     wrong = da.from_array(X, chunks=(400, 150)).map_blocks(lambda part: part[1:], dtype=float, meta=X[:0])
-    refused(r"chunk \(0, 0\) of X has the shape \(399, 150\)", as_design, wrong)
+    fails(r"chunk \(0, 0\) of X has the shape \(399, 150\)", as_design, wrong)
     X[700, 3] = np.nan
     with pytest.raises(ValueError, match="NaN or infinity, first in column 3"):
         minimize(da.from_array(X, chunks=(400, 150)), X[:, 0], OMP(n_nonzero_coefs=2))
@@ -376,7 +376,7 @@ def test_a_cluster_without_workers():
         client.cluster.scale(0)
         while client.nthreads():
             time.sleep(0.05)
-        refused(r"no workers for 0\.3 s", minimize, design, y, OMP(n_nonzero_coefs=2), error=ClusterError)
+        fails(r"no workers for 0\.3 s", minimize, design, y, OMP(n_nonzero_coefs=2), error=ClusterError)
 
 
 RELEASED = threading.Event()

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from skpursuit import OMP, PursuitClassifier, PursuitFeatureSelector, PursuitRegressor, as_design, minimize
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 LIMIT = "2MB"
 
@@ -32,7 +32,7 @@ def test_predictions_of_nan_are_refused(tmp_path, limit, kind):
             model.predict,
             lambda X, model=model: model.score(X, model.predict(np.zeros((4000, 90)))),
         ):
-            refused(r"NaN or infinity in column ('x)?30'?, which the model uses", ask, design)
+            fails(r"NaN or infinity in column ('x)?30'?, which the model uses", ask, design)
 
 
 def test_numbers_that_overflow_are_predicted_as_in_memory(tmp_path):
@@ -95,7 +95,7 @@ def test_a_run_goes_on_with_another_limit(tmp_path, order, selector):
     assert steps == [6, 7]
     np.testing.assert_array_equal(found.coef, whole.coef)
     assert found.objective == whole.objective
-    refused("was made with a different X", run, memory_limit="3MB", exclude=[299])
+    fails("was made with a different X", run, memory_limit="3MB", exclude=[299])
 
 
 def test_a_run_does_not_go_on_with_other_columns_or_another_order_of_files(tmp_path):
@@ -113,7 +113,7 @@ def test_a_run_does_not_go_on_with_other_columns_or_another_order_of_files(tmp_p
     assert len(run(files, chosen).history) == 2
     other = np.where(chosen == 1000, 2500, chosen)
     for changed in ((files[::-1], chosen), (files, np.sort(other)), (files, iter(np.sort(other).tolist()))):
-        refused("was made with a different X", run, *changed)
+        fails("was made with a different X", run, *changed)
 
 
 def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
@@ -126,7 +126,7 @@ def test_a_checkpoint_that_cannot_be_written_is_refused_before_any_work(tmp_path
     header = design.store.file_reads[0].bytes
 
     def unwritable(path, told):
-        refused(told, minimize, design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=path)
+        fails(told, minimize, design, X[:, 0], OMP(n_nonzero_coefs=2), "certified", checkpoint=path)
         assert design.store.file_reads[0].bytes == header < 1000
         assert not (tmp_path / f"{path.name}.codes").exists()
 

@@ -17,7 +17,7 @@ from skpursuit import (
     minimize,
 )
 from skpursuit.data.disk.file_store import FileStore
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 
 def table(n=3000, d=60, seed=0):
@@ -100,37 +100,37 @@ def test_files_of_a_folder_may_differ_in_the_order_and_width_of_their_columns(tm
     np.testing.assert_array_equal(design.columns(np.arange(3)).T[1000:], frame[1000:])
     assert design.store.names == ["x0", "x1", "x2"]
     write(frame[:5], tmp_path / "f" / "b.pq", x1="string")
-    refused(r"b\.pq: columns 'x1' are not numeric", as_design, tmp_path / "f")
+    fails(r"b\.pq: columns 'x1' are not numeric", as_design, tmp_path / "f")
     write(frame[:5].rename(columns={"x1": "z"}), tmp_path / "f" / "b.pq")
-    refused(r"b\.pq: its columns .* \(only one of the two has 'x1'\)", as_design, tmp_path / "f")
+    fails(r"b\.pq: its columns .* \(only one of the two has 'x1'\)", as_design, tmp_path / "f")
 
 
 def test_parquet_with_equal_names_or_without_files_is_refused(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table([[1.0], [2.0], [3.0]], names=["a", "b", "a"]), tmp_path / "x.parquet")
-    refused(r"x\.parquet: it has several columns 'a'", as_design, tmp_path / "x.parquet")
+    fails(r"x\.parquet: it has several columns 'a'", as_design, tmp_path / "x.parquet")
     assert as_design(tmp_path / "x.parquet", columns=["b"]).shape == (1, 1)
     (tmp_path / "folder.parquet" / "year=1999").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"no \.parquet file in it; folders below it are not looked at"):
         as_design(tmp_path / "folder.parquet")
     np.save(tmp_path / "y.npy", np.ones(40))  # it may be y, which lies beside the pieces of X
-    refused(r"y\.npy: .*two-dimensional, got 1", as_design, tmp_path / "y.npy")
-    refused(r"two kinds, folder\.parquet and y\.npy; .* as a list", as_design, tmp_path)
+    fails(r"y\.npy: .*two-dimensional, got 1", as_design, tmp_path / "y.npy")
+    fails(r"two kinds, folder\.parquet and y\.npy; .* as a list", as_design, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*row group")
 def test_parquet_that_cannot_be_used(tmp_path):
     frame = table()
     frame.to_parquet(tmp_path / "a.parquet")
-    refused(r"a\.parquet: columns 'town' are not numeric.*\['town'\]", as_design, tmp_path / "a.parquet")
+    fails(r"a\.parquet: columns 'town' are not numeric.*\['town'\]", as_design, tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"nothing")
-    refused(r"b\.parquet: it cannot be read as Parquet", as_design, tmp_path, exclude=["town"])
+    fails(r"b\.parquet: it cannot be read as Parquet", as_design, tmp_path, exclude=["town"])
     frame.drop(columns="x3").to_parquet(tmp_path / "b.parquet")
-    refused(r"b\.parquet: its columns are not those of .*a\.parquet", as_design, tmp_path, exclude=["town"])
+    fails(r"b\.parquet: its columns are not those of .*a\.parquet", as_design, tmp_path, exclude=["town"])
     frame.loc[2500, "x5"] = np.nan
     frame.to_parquet(tmp_path / "b.parquet", row_group_size=512)
     design = as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
-    refused(r"first in column 5, row 5500 \('x5'\)", as_design, tmp_path, exclude=["town", "y"])
+    fails(r"first in column 5, row 5500 \('x5'\)", as_design, tmp_path, exclude=["town", "y"])
     with pytest.raises(ValueError, match=r"first in column 5, row 5500, in .*b\.parquet \('x5'\)"):
         minimize(design, np.ones(6000), OMP(n_nonzero_coefs=2))
 

@@ -18,7 +18,7 @@ from skpursuit.data.disk.file_store import FileStore
 from skpursuit.data.view import View
 from skpursuit.selectors.query import Workload
 from tests.support.data import TwoBytes
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 LIMIT = "4MB"
 
@@ -55,25 +55,25 @@ def test_pieces_have_rows_unless_told_otherwise(tmp_path, limit):
         model = PursuitRegressor(n_nonzero_coefs=5).fit(design, y)
         np.testing.assert_allclose(model.predict(design), model.predict(X), rtol=1e-12, atol=1e-12)
         hint = r"; where pieces have columns of X, give as_design\(folder, axis=1\)"
-        refused(f"y has 1700 rows and X has 6800{hint}", minimize, source, y, one)
+        fails(f"y has 1700 rows and X has 6800{hint}", minimize, source, y, one)
         with pytest.raises(ValueError, match=f"y has 1700 rows and X has 6800{hint}"):
             PursuitRegressor().fit(source, list(y))
-        refused(f"X has 82 features, but .* expecting 328 .*{hint}", model.predict, source)
+        fails(f"X has 82 features, but .* expecting 328 .*{hint}", model.predict, source)
 
 
 def test_pieces_that_do_not_go_along_an_axis_are_named(tmp_path):
     X, _ = problem()
     folder = save(tmp_path / "x", X, (90, 200), axis=1)
     assert as_design(folder, axis=1).shape == X.shape
-    refused(r"piece1\.npy.* does not go with.* as_design\(folder, axis=1\)", as_design, folder)
-    refused(r"axis must be 0 .* or 1 .*, got 2", as_design, folder, axis=2)
-    refused("axis is for pieces of X on disk", as_design, X, axis=1)
+    fails(r"piece1\.npy.* does not go with.* as_design\(folder, axis=1\)", as_design, folder)
+    fails(r"axis must be 0 .* or 1 .*, got 2", as_design, folder, axis=2)
+    fails("axis is for pieces of X on disk", as_design, X, axis=1)
 
 
 def test_sparse_x_is_fitted_from_memory(tmp_path):
     sp.save_npz(tmp_path / "x.npz", sp.eye_array(9, format="csr"))
     for source in (tmp_path / "x.npz", tmp_path, [tmp_path / "x.npz"]):
-        refused(r"sparse X is fitted from memory; .* scipy\.sparse\.load_npz", as_design, source)
+        fails(r"sparse X is fitted from memory; .* scipy\.sparse\.load_npz", as_design, source)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -143,22 +143,22 @@ def test_columns_can_be_chosen_and_left_out(tmp_path):
         some = as_design(path, memory_limit=LIMIT, columns=range(5, 330), exclude=[7, 8, 300])
         chosen = np.delete(np.arange(5, 330), [2, 3, 295])
         np.testing.assert_array_equal(some.columns(np.arange(len(chosen))), X[:, chosen].T)
-    refused(r"exclude names 330, .*columns are numbered from 0 to 329", as_design, path, exclude=[330])
-    refused("leave no column", as_design, path, columns=[1], exclude=[1])
-    refused(r"X\[:, columns\]", as_design, X, columns=[1])
+    fails(r"exclude names 330, .*columns are numbered from 0 to 329", as_design, path, exclude=[330])
+    fails("leave no column", as_design, path, columns=[1], exclude=[1])
+    fails(r"X\[:, columns\]", as_design, X, columns=[1])
 
 
 def test_memory_limits():
     for given in ("2 GB", "1.5MiB", 2**20, "3000000"):
         as_design(np.eye(3), memory_limit=given)
     for given in ("2 apples", -1, "1kB", None):
-        refused("memory_limit", as_design, np.eye(3), error=(ValueError, TypeError), memory_limit=given)
+        fails("memory_limit", as_design, np.eye(3), error=(ValueError, TypeError), memory_limit=given)
 
 
 # -- damaged sources --------------------------------------------------------------------------------------
 
 
-def fails(path, words, y=None, **options):
+def fit_fails(path, words, y=None, **options):
     with pytest.raises(ValueError, match=words):
         minimize(as_design(path, memory_limit=LIMIT, **options), y, OMP(n_nonzero_coefs=3))
 
@@ -169,12 +169,12 @@ def test_damaged_pieces_are_named(tmp_path):
     folder = save(tmp_path / "x", X, cuts=range(170, 1700, 170))
     fifth = folder / "piece5.npy"
     fifth.write_bytes(fifth.read_bytes()[:-8])
-    fails(folder, r"piece5\.npy: it has .* bytes and should have .*: it was cut short; write it again", y)
+    fit_fails(folder, r"piece5\.npy: it has .* bytes and should have .*: it was cut short; write it again", y)
     fifth.write_bytes(b"not an array")
-    fails(folder, r"piece5\.npy: it is no \.npy file", y)
+    fit_fails(folder, r"piece5\.npy: it is no \.npy file", y)
     for kind, cell in (("<U1", "a"), ("object", {})):
         np.save(fifth, np.full((170, 330), cell))
-        fails(folder, rf"piece5\.npy: X has dtype {kind}", y)
+        fit_fails(folder, rf"piece5\.npy: X has dtype {kind}", y)
 
 
 def test_files_that_are_not_there(tmp_path):
@@ -182,8 +182,8 @@ def test_files_that_are_not_there(tmp_path):
         ValueError, match=r"no\.npy: X is .* a path, and there is no such file; check the path"
     ):
         as_design(tmp_path / "no.npy")
-    refused(re.escape(str(tmp_path)), as_design, tmp_path)
-    refused("there is no such file", minimize, str(tmp_path / "nothing"), "price", OMP(n_nonzero_coefs=1))
+    fails(re.escape(str(tmp_path)), as_design, tmp_path)
+    fails("there is no such file", minimize, str(tmp_path / "nothing"), "price", OMP(n_nonzero_coefs=1))
     X, _ = problem()
     with pytest.raises(TypeError, match="X has no column names; give y as an array"):
         minimize(save(tmp_path / "x", X), "price", OMP(n_nonzero_coefs=1))
@@ -207,7 +207,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, how):
 
     with pytest.raises(ValueError, match=f"it was {how} while it was in use; make a new design"):
         minimize(design, y, OMP(n_nonzero_coefs=9), "exact", callback=change)
-    refused(f"it was {how}", minimize, design, y, OMP(n_nonzero_coefs=9), "exact")
+    fails(f"it was {how}", minimize, design, y, OMP(n_nonzero_coefs=9), "exact")
 
 
 # -- estimators --------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_damaged_codes_are_named_and_others_stay(tmp_path):
         with pytest.raises(ValueError, match=r"3\.codes: these stored codes are damaged .*delete the folder"):
             fit(spilling(path, codes=folder), y)
     piece.unlink()
-    refused(r"3\.codes: .*No such file", fit, spilling(path, codes=folder), y)
+    fails(r"3\.codes: .*No such file", fit, spilling(path, codes=folder), y)
 
 
 def unfinished(folder):
@@ -337,7 +337,7 @@ def test_codes_that_cannot_be_written_or_put_in_place_leave_nothing(tmp_path, mo
 
 def test_codes_that_may_not_be_stored_are_refused(tmp_path):
     X, y = big_problem()
-    refused(r"codes=None forbids.*gram", fit, spilling(save(tmp_path / "x", X), codes=None), y)
+    fails(r"codes=None forbids.*gram", fit, spilling(save(tmp_path / "x", X), codes=None), y)
 
 
 def test_codes_that_a_killed_process_left_are_removed(tmp_path):

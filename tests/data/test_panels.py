@@ -16,7 +16,7 @@ from skpursuit.data.codes.coded_tile import CodedTile
 from skpursuit.data.survey import block_sums
 from skpursuit.kernels import code_encode as panels
 from skpursuit.kernels import code_products as products
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 REAL = np.longdouble
 FORMS = products.available_isas()
@@ -276,10 +276,10 @@ def test_what_cannot_be_encoded_is_said():
             for order in "CF":
                 X = np.full(shape, size, order=order)
                 X[place] = bad
-                refused("matrix is not finite", CodedTile.build, X)
+                fails("matrix is not finite", CodedTile.build, X)
     tile = CodedTile.build(np.ones((4, 2)))
-    refused("3 rows, the codes 4", tile.estimate, np.ones(3))
-    refused("residual is not finite", tile.estimate, np.array([1.0, np.nan, 1.0, 1.0]))
+    fails("3 rows, the codes 4", tile.estimate, np.ones(3))
+    fails("residual is not finite", tile.estimate, np.array([1.0, np.nan, 1.0, 1.0]))
     assert CodedTile.build(np.zeros((0, 4))).estimate(np.zeros(0))[0].tolist() == [0.0] * 4
     assert CodedTile.build(np.zeros((4, 0))).estimate(np.zeros(4))[0].size == 0
 
@@ -313,7 +313,7 @@ def test_codes_go_to_other_processors(monkeypatch):
 
 def test_a_form_that_the_processor_lacks_is_refused(monkeypatch):
     monkeypatch.setenv("SKPURSUIT_PRODUCTS", "sse9")
-    refused("SKPURSUIT_PRODUCTS=sse9", products.select_isa)
+    fails("SKPURSUIT_PRODUCTS=sse9", products.select_isa)
     monkeypatch.setenv("SKPURSUIT_PRODUCTS", "plain")
     assert products.select_isa() == "plain"
 

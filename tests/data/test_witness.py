@@ -25,7 +25,7 @@ def shapes(count):
     return [*fixed, *(tuple(int(s) for s in rng.integers(2, 70, 2)) for _ in range(count))]
 
 
-def noticed(design):
+def check_noticed(design):
     with pytest.raises(ValueError, match=r"X was changed in place.*make a new design"):
         as_design(design)
 
@@ -39,11 +39,11 @@ def test_a_changed_row_or_column_is_noticed(layout):
         design = as_design(X)
         before = X[i].copy()
         X[i] += 1
-        noticed(design)
+        check_noticed(design)
         X[i] = before
         as_design(design)
         X[:, j] *= 2
-        noticed(design)
+        check_noticed(design)
         assert as_design(X) is not design
 
 
@@ -57,7 +57,7 @@ def test_a_changed_row_or_column_of_a_sparse_matrix_is_noticed(form):
         for numbers in X.tocoo().coords if X.nnz else ():
             before = X.data.copy()
             X.data[numbers == rng.choice(numbers)] += 1
-            noticed(design)
+            check_noticed(design)
             X.data[:] = before
             as_design(design)
 
@@ -67,11 +67,11 @@ def test_a_changed_structure_is_noticed():
     X.data[-1] = 0.0
     design = as_design(X)
     X.eliminate_zeros()
-    noticed(design)
+    check_noticed(design)
     X = sp.csr_array(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]))
     design = as_design(X)
     X.indices[2] = 2
-    noticed(design)
+    check_noticed(design)
 
 
 def test_what_was_copied_may_change():
@@ -81,7 +81,7 @@ def test_what_was_copied_may_change():
     whole[:] = 7
     X.data[:] = 7
     for design in designs:
-        as_design(design)
+        assert as_design(design) is design
 
 
 def test_every_use_of_a_design_notices():
@@ -108,8 +108,8 @@ def test_every_use_of_a_design_notices():
 def test_a_design_for_one_call_watches_nothing():
     X = np.random.default_rng(0).standard_normal((20, 8))
     for _ in range(2):
-        minimize(X, X[:, 2], OMP(1))
-        PursuitRegressor(n_nonzero_coefs=1).fit(X, X[:, 2])
+        assert minimize(X, X[:, 2], OMP(1)).support.tolist() == [2]
+        assert PursuitRegressor(n_nonzero_coefs=1).fit(X, X[:, 2]).support_.tolist() == [2]
         X += 1
 
 
@@ -118,9 +118,9 @@ def test_a_copy_of_a_design_watches_its_own_x(form):
     X = form(np.random.default_rng(0).standard_normal((6, 5)))
     for copied in (copy.deepcopy(as_design(X)), pickle.loads(pickle.dumps(as_design(X)))):
         X *= 2
-        as_design(copied)
+        assert as_design(copied) is copied
 
 
 def test_nan_is_what_it_was():
     design = as_design(np.full((3, 3), np.nan), check=False)
-    as_design(design, check=False)
+    assert as_design(design, check=False) is design

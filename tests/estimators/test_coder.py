@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from sklearn.linear_model import orthogonal_mp_gram
-from tests.support.refusal import refused
+from tests.support.failing import fails
 from threadpoolctl import threadpool_limits
 
 from skpursuit import PursuitCoder
@@ -174,13 +174,13 @@ def test_bad_dictionaries_are_named(dictionary, message):
 def test_bad_signals_are_named():
     atoms, signals = gaussian(m=600)
     coder = PursuitCoder(atoms, 2)
-    refused("X has 63 features, but PursuitCoder is expecting 64", coder.transform, signals[:, 1:])
-    refused("Expected 2D array", coder.transform, signals[0])
+    fails("X has 63 features, but PursuitCoder is expecting 64", coder.transform, signals[:, 1:])
+    fails("Expected 2D array", coder.transform, signals[0])
     for value in (np.nan, np.inf, -np.inf):
         broken = signals.copy()
         broken[520, 3] = value
-        refused(r"NaN or infinity \(first in row 520\)", coder.transform, broken)
-    refused("Complex data", coder.transform, signals * 1j)
+        fails(r"NaN or infinity \(first in row 520\)", coder.transform, broken)
+    fails("Complex data", coder.transform, signals * 1j)
     with pytest.raises(ValueError, match="codes have 5 columns, expected one for each of the 128 atoms"):
         coder.inverse_transform(np.ones((2, 5)))
 
@@ -189,4 +189,4 @@ def test_bad_signals_are_named():
 def test_a_dictionary_that_float32_cannot_hold_is_refused(scale):
     coder = PursuitCoder(np.eye(4) * scale, 1)
     assert coder.transform(np.ones((1, 4))).nnz == 1
-    refused("dictionary leaves the range of float32", coder.transform, np.ones((1, 4), dtype=np.float32))
+    fails("dictionary leaves the range of float32", coder.transform, np.ones((1, 4), dtype=np.float32))

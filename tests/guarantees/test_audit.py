@@ -21,7 +21,7 @@ from skpursuit import (
     minimize,
 )
 from tests.support.data import tiled
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 
 def plain(X, y, path):
@@ -159,10 +159,10 @@ def test_estimators_bring_their_own_view():
     assert weighed.sentence in chosen.summary(guarantees=[weighed])
     assert 0 < audit(X, y, PursuitRegressorCV(cv=2).fit(X, y)).rho_min <= 1
     other = OrthogonalMatchingPursuit(n_nonzero_coefs=9).fit(X, y)
-    refused("OrthogonalMatchingPursuit does not say in which order", audit, X, y, other, error=TypeError)
+    fails("OrthogonalMatchingPursuit does not say in which order", audit, X, y, other, error=TypeError)
     with pytest.raises(ValueError, match="a path for each target"):
         audit(X, np.c_[y, y], PursuitRegressor(shared_support=False, n_nonzero_coefs=2).fit(X, np.c_[y, y]))
-    refused("expecting 300 features", audit, X[:, :-1], y, model)
+    fails("expecting 300 features", audit, X[:, :-1], y, model)
 
 
 def test_a_dependent_column_leaves_the_residual():
@@ -206,11 +206,11 @@ RESULT = minimize(X, Y, OMP(n_nonzero_coefs=3))
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(given, error, message):
-    refused(message, audit, *given, error=error)
+    fails(message, audit, *given, error=error)
 
 
 def test_solvers_of_many_columns_are_refused():
-    refused("one column a step", minimize, X, Y, "cosamp", audit=True)
+    fails("one column a step", minimize, X, Y, "cosamp", audit=True)
 
 
 def test_a_display_draws_rho_and_the_band():

@@ -108,14 +108,6 @@ def test_non_negative_coefficients_are_those_of_the_penalised_problem():
         np.testing.assert_allclose(g[chosen], 0.0, atol=1e-8)
 
 
-def test_a_dependent_column_is_dropped_as_without_it():
-    X, y = made(0)
-    X = np.column_stack([X, X[:, :5], 2 * X[:, 5] - X[:, 6]])
-    for ridge in (0.0, 1e-12, 0.1):
-        result = minimize(X, y, OMP(40, ridge=ridge))
-        assert np.linalg.matrix_rank(X[:, result.support]) == len(result.support) == 40
-
-
 def test_near_dependent_columns_keep_their_digits_whatever_the_ridge():
     rng = np.random.default_rng(0)
     X, y = made(1, d=20)

@@ -14,7 +14,7 @@ from skpursuit.apps.models import model_file
 from skpursuit.apps.models.model_file import LinearModel, linear_model, load_model
 from skpursuit.apps.tables import EncodingOptions, TableEncoding, TableError, read_columns, read_table
 from skpursuit.apps.tables.errors import TableProblem
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 VERSION = b'{"format": "skpursuit linear model", "format_version": %d}'
 TRAIN = "x,z,c,t\n1,5,a,1\n2,6,b,2\n3,7,a,3\n,8,b,2\n"
@@ -98,7 +98,7 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
     assert load_model(saved).features == ("c=b", "x")
     document["model"]["coefficients"][0]["coef"] = [2.5]
     saved.write_text(json.dumps(document))
-    refused("checksum", load_model, saved, error=TableError)
+    fails("checksum", load_model, saved, error=TableError)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_changed_content_is_noticed_but_not_changed_layout(saved):
 def test_other_versions_and_other_files(tmp_path, content, words):
     other = tmp_path / "other.json"
     other.write_bytes(content)
-    refused(words, load_model, other, error=TableError)
-    refused("no such file", load_model, tmp_path / "absent.json", error=TableError)
-    refused("cannot be read", load_model, tmp_path, error=TableError)
+    fails(words, load_model, other, error=TableError)
+    fails("no such file", load_model, tmp_path / "absent.json", error=TableError)
+    fails("cannot be read", load_model, tmp_path, error=TableError)
 
 
 ABSENT = object()
@@ -153,13 +153,13 @@ def check_wrong(path, change, value):
     change(document["model"], value)
     document["sha256"] = model_file._checksum(document["model"])
     path.write_text(json.dumps(document))
-    refused("missing or wrong", load_model, path, error=TableError)
+    fails("missing or wrong", load_model, path, error=TableError)
 
 
 @pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", r'"\ud800"'])
 def test_what_is_no_number_or_text_is_no_json(saved, number):
     saved.write_text(saved.read_text().replace("0.25", number))
-    refused("not JSON", load_model, saved, error=TableError)
+    fails("not JSON", load_model, saved, error=TableError)
 
 
 def test_a_byte_order_mark_is_no_harm(saved):
@@ -191,16 +191,16 @@ def test_classes_of_a_file_are_two_or_more_and_differ(tmp_path, table, classes):
 )
 def test_predictions_beyond_the_range_of_numbers_are_refused(table, coef, info):
     model = linear_model(table, [coef, 0, 0, 0], 0.0, info=info)
-    refused("beyond the range of numbers", model.predictions, table, 0.9, error=TableProblem)
+    fails("beyond the range of numbers", model.predictions, table, 0.9, error=TableProblem)
 
 
 def test_nonsense_is_not_made_into_a_model(table):
-    refused("finite", linear_model, table, [np.nan, 0, 0, 0], 0.0)
-    refused("do not fit 3 outputs", linear_model, table, np.ones(4), 0.0, classes=[1, 2, 3])
-    refused("features of the encoding", LinearModel, ("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
+    fails("finite", linear_model, table, [np.nan, 0, 0, 0], 0.0)
+    fails("do not fit 3 outputs", linear_model, table, np.ones(4), 0.0, classes=[1, 2, 3])
+    fails("features of the encoding", LinearModel, ("nope",), np.ones((1, 1)), np.zeros(1), table.encoding)
     z = table.encoding.columns[1]
     twice = TableEncoding("t", (z, structs.replace(table.encoding.columns[2], name="c", shown=("a", "a"))))
-    refused("a feature 'c=a'; rename one", LinearModel, ("z",), np.ones((1, 1)), np.zeros(1), twice)
+    fails("a feature 'c=a'; rename one", LinearModel, ("z",), np.ones((1, 1)), np.zeros(1), twice)
 
 
 def test_info_that_is_not_json_writes_nothing(tmp_path, table):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.refusal import refused
+from tests.support.failing import fails
 from threadpoolctl import threadpool_info
 
 from skpursuit.apps.studies.grid import CellError, Experiment, run_experiment
@@ -104,13 +104,13 @@ def test_a_failing_cell_is_named_and_the_others_kept(tmp_path, jobs):
 
 
 def test_a_worker_that_dies_is_told_and_the_finished_cells_kept(tmp_path):
-    refused("worker process died", run_experiment, toy(die_at_two), tmp_path, error=CellError, jobs=2)
+    fails("worker process died", run_experiment, toy(die_at_two), tmp_path, error=CellError, jobs=2)
     assert len(read_rows(run_experiment(toy(), tmp_path))) == 16
 
 
 def test_undeclared_columns_and_no_jobs(tmp_path):
-    refused("not declared", run_experiment, toy(columns=("x", "trial")), tmp_path)
-    refused("at least 1", run_experiment, toy(), tmp_path / "other", jobs=0)
+    fails("not declared", run_experiment, toy(columns=("x", "trial")), tmp_path)
+    fails("at least 1", run_experiment, toy(), tmp_path / "other", jobs=0)
 
 
 def test_other_settings_are_refused_and_named(tmp_path):
@@ -157,7 +157,7 @@ def test_damage_in_the_middle_is_not_thrown_away(tmp_path):
         path.write_bytes(b"".join([*lines[:place], bad, *lines[place:]]))
         before = path.read_bytes()
         for read in (read_rows, lambda path: run_experiment(toy(), path.parent)):
-            refused(rf"toy\.jsonl: it is damaged at line {place + 1}, not just", read, path, error=TableError)
+            fails(rf"toy\.jsonl: it is damaged at line {place + 1}, not just", read, path, error=TableError)
         assert path.read_bytes() == before
 
 
@@ -170,7 +170,7 @@ FOREIGN = [b"[1]\n", b'{"a": 1}\n', b"[" * 100000 + b"\n", b"a,b\n1,2\n", b"hell
 def test_files_of_someone_else_are_refused_and_kept(tmp_path, content):
     path = tmp_path / "toy.jsonl"
     path.write_bytes(content)
-    refused(r"toy\.jsonl: ", run_experiment, toy(), tmp_path, error=TableError)
+    fails(r"toy\.jsonl: ", run_experiment, toy(), tmp_path, error=TableError)
     assert path.read_bytes() == content
 
 
@@ -180,7 +180,7 @@ def test_a_full_disk_leaves_whole_cells(tmp_path, monkeypatch):
         before = (tmp_path / "a.jsonl").read_bytes()
         real = os.write
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:3]))
-        refused("disk is full", store.append, "b", [{"v": 2}], error=TableError)
+        fails("disk is full", store.append, "b", [{"v": 2}], error=TableError)
         monkeypatch.undo()
         assert (tmp_path / "a.jsonl").read_bytes() == before
         assert store.results.cells.keys() == {"a"}

@@ -8,7 +8,7 @@ import scipy.io
 from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
-from tests.support.refusal import refused
+from tests.support.failing import fails
 
 from skpursuit.apps.studies.loaders import find_audio, find_text, load_audio, load_text, make_music, make_text
 from skpursuit.apps.tables import TableError
@@ -96,14 +96,14 @@ def test_damaged_collections(tmp_path, make, match):
 def test_other_damage(tmp_path):
     path = matlab(tmp_path)
     path.write_bytes(path.read_bytes()[:200])
-    refused("damaged or cut off", load_text, path, error=TableError)
+    fails("damaged or cut off", load_text, path, error=TableError)
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
-    refused("save it again with -v7", load_text, path, error=TableError)
+    fails("save it again with -v7", load_text, path, error=TableError)
     (tmp_path / "x.doc").write_text("x")
-    refused("not a known format", load_text, tmp_path / "x.doc", error=TableError)
+    fails("not a known format", load_text, tmp_path / "x.doc", error=TableError)
     (tmp_path / "empty").mkdir()
-    refused("holds no text files", find_text, tmp_path / "empty", error=TableError)
-    refused("no such folder", find_audio, tmp_path / "none", error=TableError)
+    fails("holds no text files", find_text, tmp_path / "empty", error=TableError)
+    fails("no such folder", find_audio, tmp_path / "none", error=TableError)
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg"])
@@ -125,16 +125,16 @@ def test_several_recordings_and_their_rates(tmp_path):
     soundfile.write(tmp_path / "audio" / "b.wav", np.zeros(2048), 8000)
     assert find_audio(tmp_path).pieces.shape == (3, 1024)
     soundfile.write(tmp_path / "audio" / "b.wav", np.zeros(2048), 16000)
-    refused(r"different sampling rates \[8000, 16000\]", find_audio, tmp_path, error=TableError)
+    fails(r"different sampling rates \[8000, 16000\]", find_audio, tmp_path, error=TableError)
 
 
 def test_bad_sound(tmp_path, monkeypatch):
     soundfile = pytest.importorskip("soundfile")
     path = tmp_path / "s.wav"
     path.write_bytes(b"RIFF nonsense")
-    refused("cannot be read as sound", load_audio, path, error=TableError)
+    fails("cannot be read as sound", load_audio, path, error=TableError)
     soundfile.write(path, np.zeros(100), 8000)
-    refused("shorter than one piece", load_audio, path, error=TableError)
+    fails("shorter than one piece", load_audio, path, error=TableError)
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
@@ -143,7 +143,7 @@ def test_bad_sound(tmp_path, monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    refused(r"skpursuit\[audio\]", load_audio, path, error=TableError)
+    fails(r"skpursuit\[audio\]", load_audio, path, error=TableError)
 
 
 def test_generated_text_is_sparse_reproducible_and_learnable_but_not_trivial():
