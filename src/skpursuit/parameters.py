@@ -65,6 +65,13 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
         raise kind(f"{name} must be one of {', '.join(known)}, got {short_repr(value)}")
 
 
+def check_columns(name: str, value: object) -> None:
+    """Refuse anything but a collection of distinct numbers of columns, or their names."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        value = [j for j in value if not isinstance(j, str)]
+    check_indices(name, value)
+
+
 def check_indices(name: str, value: object) -> None:
     """Refuse anything but a collection of distinct whole numbers of at least 0."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Collection) or getattr(value, "ndim", 1) != 1:

@@ -20,6 +20,7 @@ from skpursuit.fit.growing import solve_factor, start_factor
 from skpursuit.fit.newton import both_triangles, fit_support, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file
+from skpursuit.problem.column_groups import ColumnGroups
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.scores import top_k_by_index
 from skpursuit.problem.state import State
@@ -41,12 +42,19 @@ class NormalEquations(NamedTuple):
 
 
 def fit_and_prune(
-    problem: Problem, state: State, merged: Indices, k: int, refit: bool, prune: str = "size"
+    problem: Problem,
+    state: State,
+    merged: Indices,
+    k: int,
+    refit: bool,
+    prune: str = "size",
+    groups: ColumnGroups | None = None,
 ) -> State:
     """The k best coefficients of a fit on the merged columns, on `refit` those of a fit to them alone.
 
-    The best are the largest, or with `prune` "gain" those without which the loss would rise most. `merged`
-    ascends. Columns that depend on earlier ones are dropped.
+    The best are the largest, or with `prune` "gain" those without which the loss would rise most; of groups
+    of columns, those with the largest mean of squares or of such losses. `merged` ascends. Columns that
+    depend on earlier ones are dropped.
     """
     if problem.quadratic:
         equations, columns, order = normal_equations(problem, merged, state.memory)
@@ -55,12 +63,17 @@ def fit_and_prune(
     else:
         columns, order, memory = gathered(problem.design, merged), np.arange(len(merged)), {}
         coef, dropped = minimize_merged(problem, merged, columns, state)
-    worth = problem.score.of(coef)
+    sizes = problem.score.of(coef)
+    places = np.arange(len(merged))
+    if groups is not None:
+        places = np.searchsorted(groups.of(merged), groups.labels[merged])
     if prune == "gain":
-        known = equations.gram if problem.quadratic else second_derivatives(problem, columns, coef)
-        worth = worth * loss_per_size(known + np.diag(problem.penalties(merged)), worth > 0)
-    keep = top_k_by_index(worth, k)
-    keep = keep[worth[keep] > 0]
+        H = equations.gram if problem.quadratic else second_derivatives(problem, columns, coef)
+        worth = losses_without(H + np.diag(problem.penalties(merged)), coef, sizes > 0, places)
+        worth /= 1 if groups is None else groups.sizes[groups.of(merged)]
+    else:
+        worth = sizes if groups is None else groups.scores(sizes, merged)
+    keep = np.flatnonzero(np.isin(places, top_k_by_index(worth, k)) & (sizes > 0))
     kept, coef = coef[keep], np.zeros_like(coef)  # zeros are cheaper than copying the columns that are kept
     if refit and len(keep):
         lines = columns[np.argsort(order)[keep]]
@@ -76,19 +89,24 @@ def fit_and_prune(
     return State(merged[keep], kept, z, problem.value(z), dropped, memory)
 
 
-def loss_per_size(H: Floats, used: np.ndarray) -> Floats:
-    """The root of what the loss rises by without a coefficient of size 1, from its second derivatives H.
+def losses_without(H: Floats, coef: Floats, used: np.ndarray, places: Indices) -> Floats:
+    """Twice what the loss rises by without the coefficients of each place, the others being fitted again.
 
-    That is 1 / (H^-1)_jj among the columns that are `used`, in which the others are fitted again.
+    H are the second derivatives; of coefficients w at a place that is w^T ((H^-1) there)^-1 w, among the
+    columns that are `used`.
     """
-    out, sizes = np.zeros(len(H)), np.sqrt(np.diag(H)[used])
+    out, w = np.zeros(places.max(initial=-1) + 1), coef[used].reshape(np.count_nonzero(used), -1)
+    sizes = np.sqrt(np.diag(H)[used])
     sizes[sizes == 0] = 1.0  # curvature that has gone
-    factor = try_cholesky(H[np.ix_(used, used)] / np.multiply.outer(sizes, sizes))
+    factor, w = try_cholesky(H[np.ix_(used, used)] / np.multiply.outer(sizes, sizes)), w * sizes[:, None]
     if factor is None:  # nearly dependent columns: little is lost without one of them
-        out[used] = sizes
+        np.add.at(out, places[used], np.vecdot(w, w))
         return out
-    inverse = solve_triangular(factor, np.eye(len(sizes)), lower=True, check_finite=False)
-    out[used] = sizes / np.sqrt(np.vecdot(inverse.T, inverse.T))
+    half = solve_triangular(factor, np.eye(len(sizes)), lower=True, check_finite=False)
+    order = np.argsort(places[used], kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(places[used][order])) + 1) if len(order) else ():
+        block = half[:, some].T @ half[:, some]
+        out[places[used][some[0]]] = np.sum(w[some] * np.linalg.solve(block, w[some]))
     return out
 
 

@@ -47,20 +47,25 @@ class Swaps(NamedTuple):
     come: Indices
 
 
-def apply_swaps(problem: Problem, state: State, fixed: int = 0) -> State:
-    """The state after all exchanges that pay; the first `fixed` columns of the support stay."""
+def apply_swaps(problem: Problem, state: State, fixed: int, closed: Indices) -> State:
+    """The state after all exchanges that pay; the first `fixed` columns of the support stay.
+
+    Those that are `closed` do not come.
+    """
     if problem.quadratic:
-        return _exchanged_squared(problem, state, fixed)
+        return _exchanged_squared(problem, state, fixed, closed)
     least = MIN_RELATIVE_SWAP_GAIN * abs(problem.value(np.zeros_like(state.z)))
     for _ in range(MAX_SWAPS_PER_FIT):
-        after = _after_exchange(problem, state, fixed, least)
+        after = _after_exchange(problem, state, fixed, least, closed)
         if after is None:
             break
         state = replace(after, memory=state.memory, status=state.status)
     return state
 
 
-def _after_exchange(problem: Problem, state: State, fixed: int, least: float) -> State | None:
+def _after_exchange(
+    problem: Problem, state: State, fixed: int, least: float, closed: Indices
+) -> State | None:
     """The state after the first exchange that pays, of the columns that cost least to drop.
 
     Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient and
@@ -89,7 +94,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
         g = np.vecdot(g, g) if g.ndim == 2 else g * g  # of the model without the column, over the targets
         room = left + H[gone] ** 2 / a[gone]
         scores = g / np.maximum(room, floor)
-        scores[state.support] = -np.inf
+        scores[state.support] = scores[closed] = -np.inf
         short = top_k(scores, SHORT_LIST)  # norms guess curvatures, which would take the squares of X
         block = design.columns(short, cache=False)
         room = room[short] + (block * block) @ curvature - guessed[short]
@@ -100,7 +105,7 @@ def _after_exchange(problem: Problem, state: State, fixed: int, least: float) ->
     return None
 
 
-def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
+def _exchanged_squared(problem: Problem, state: State, fixed: int, closed: Indices) -> State:
     """Exchanges by Gram columns alone, and one fit at the end."""
     design, support = problem.design, state.support
     least = MIN_RELATIVE_SWAP_GAIN * 0.5 * problem.target_norm**2
@@ -108,7 +113,7 @@ def _exchanged_squared(problem: Problem, state: State, fixed: int) -> State:
     rows, coef = _gram_rows(problem, support, state.z), state.coef
     for _ in range(MAX_SWAPS_PER_FIT):
         g = problem.xty - (coef.T @ rows).T
-        pairs = best_swaps((rows, diagonal, penalties), g, support, coef, fixed)
+        pairs = best_swaps((rows, diagonal, penalties), g, support, coef, fixed, closed)
         if not (len(pairs.gain) and pairs.gain[0] > 2 * least):
             break
         support = np.append(np.delete(support, pairs.gone[0]), pairs.come[0])
@@ -150,7 +155,9 @@ def _inverse(model: QuadraticModel, support: Indices) -> tuple[Floats, Floats, F
     return H, np.diag(A), left, np.where(diagonal > 0, DEPENDENT * diagonal, 1.0)
 
 
-def best_swaps(model: QuadraticModel, g: Floats, support: Indices, coef: Floats, fixed: int) -> Swaps:
+def best_swaps(
+    model: QuadraticModel, g: Floats, support: Indices, coef: Floats, fixed: int, closed: Indices
+) -> Swaps:
     """The best exchange of each column that may go; g is minus the gradient."""
     known = _inverse(model, support)
     if known is None:
@@ -162,7 +169,7 @@ def best_swaps(model: QuadraticModel, g: Floats, support: Indices, coef: Floats,
     for start in range(fixed, len(support), step):
         part = slice(start, start + step)
         gain = gains(H[part], a[part], w[part], g, left, floor)
-        gain[:, support] = -np.inf
+        gain[:, support] = gain[:, closed] = -np.inf
         most[part], come[part] = gain.max(axis=1), gain.argmax(axis=1)
     order = np.argsort(-most, kind="stable")
     order = order[np.isfinite(most[order])]

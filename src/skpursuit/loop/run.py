@@ -141,6 +141,7 @@ def make_run(
     """A run that is checked and ready to go; parameters as in `minimize`."""
     solver, chosen, seed = as_solver(solver), as_selector(selector), seed_of(random_state)
     base, before = design.for_run(), design.access.file_bytes
+    solver = solver.for_design(base)
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.workload(problem)
     if expect.contest and not chosen.answers_contests:

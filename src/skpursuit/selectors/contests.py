@@ -18,6 +18,7 @@ from skpursuit.fit.remainders import remainder_norm
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS
+from skpursuit.problem.column_groups import ColumnGroups
 from skpursuit.problem.scores import Score
 
 
@@ -79,3 +80,36 @@ class Gain(Contest):
 
     def without(self, columns: Indices) -> Indices:
         return columns
+
+
+@dataclass(frozen=True, eq=False)
+class GroupContest(Contest):
+    """The root of the mean square of the scores in each group, ||X_g^T r|| / sqrt(|g|)."""
+
+    score: Score
+    groups: ColumnGroups
+
+    def intervals(self, estimate: Estimate) -> tuple[Floats, Floats]:
+        scores = self.groups.scores(self.score.of(estimate.value))
+        margin = (self.groups.sizes + 8) * EPS * scores
+        if estimate.error is not None:
+            margin += self.groups.scores(self.score.error(estimate.error)) * (1 + 2.0**-20)
+        return scores, margin
+
+    def decide(self, design: Design, r: Floats, candidates: Indices) -> Floats:
+        columns = self.groups.columns(candidates)
+        return self.groups.scores(self.score.of(design.dots(columns, r)), columns)
+
+    def columns(self, candidates: Indices) -> Indices:
+        return self.groups.columns(candidates)
+
+    def without(self, columns: Indices) -> Indices:
+        return self.groups.whole(columns)
+
+    def of(self, g: Floats) -> Floats:
+        return super().of(g)[self.groups.labels]
+
+
+def among(score: Score, groups: ColumnGroups | None) -> Score:
+    """A score of columns, or of the groups that they are in."""
+    return score if groups is None else GroupContest(score, groups)

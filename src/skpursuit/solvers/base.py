@@ -9,18 +9,23 @@ solvers share (`tol`, `ridge`, `n_nonzero_coefs`, ...) have one meaning and one 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from math import sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
+import numpy as np
 from numpy.random import Generator
 
+from skpursuit.data.design import Design
+from skpursuit.data.options import column_indices
+from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
-from skpursuit.parameters import check_choice, check_count, check_flag, check_indices, check_nonnegative
+from skpursuit.parameters import check_choice, check_columns, check_count, check_flag, check_nonnegative
 from skpursuit.problem import default_sparsity as sparsity
+from skpursuit.problem.column_groups import ColumnGroups, read_groups
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import SelectionOracle
@@ -32,7 +37,7 @@ NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
 }
 OTHER_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("positive", "refit", "swaps"), check_flag),
-    "always_include": check_indices,
+    **dict.fromkeys(("always_include", "exclude"), check_columns),
     "score": partial(check_choice, known=("correlation", "gain")),
     "prune": partial(check_choice, known=("size", "gain")),
 }
@@ -47,6 +52,9 @@ class Solver(ABC):
     max_iter: int | None
     n_nonzero_coefs: int | None = None
     ridge: float = 0.0
+    feature_groups: Any = None
+    always_include: Sequence[int | str] = ()
+    exclude: Sequence[int | str] = ()
     selects_many: ClassVar[bool] = False  # a query is for more than one column
     takes_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
     nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
@@ -69,6 +77,44 @@ class Solver(ABC):
         known = {part.name for part in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in given.items() if name in known and value is not None})
 
+    def for_design(self, design: Design) -> Self:
+        """The same solver with numbers in place of names of columns, and groups that are known."""
+        d, names, changes = design.shape[1], design.names, dict[str, Any]()
+        for name in ("always_include", "exclude"):
+            if len(given := getattr(self, name)):
+                changes[name] = tuple(column_indices(name, given, d, names))
+        both = sorted({*changes.get("always_include", ())} & {*changes.get("exclude", ())})
+        if both:
+            raise ValueError(f"always_include and exclude both name column {both[0]}; leave it out of one")
+        if self.feature_groups is not None:
+            known = d if design.constant is None else d - 1
+            groups = read_groups(self.feature_groups, known, names)
+            groups = groups if len(groups.labels) == d else groups.with_constant()
+            changes["feature_groups"] = groups
+            for name in changes.keys() & {"always_include", "exclude"}:  # whole groups
+                more = groups.columns(groups.of(np.array(changes[name])))
+                changes[name] = tuple(dict.fromkeys([*changes[name], *more.tolist()]))
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
+
+    @property
+    def groups(self) -> ColumnGroups | None:
+        """The groups of columns that enter together, of a solver that knows its design."""
+        return cast("ColumnGroups | None", self.feature_groups)
+
+    def size(self, columns: Indices) -> int:
+        """What columns count for the number that a model may have: themselves, or their groups."""
+        return len(columns) if self.groups is None else len(self.groups.of(columns))
+
+    def n_candidates(self, problem: Problem) -> int:
+        """The number of columns that can be chosen, or of groups."""
+        return problem.design.shape[1] if self.groups is None else len(self.groups)
+
+    def closed(self, *columns: Indices) -> Indices:
+        """Columns that a query must not answer with, those that are excluded from all models among them."""
+        if not len(self.exclude):
+            return np.concatenate(columns) if len(columns) > 1 else columns[0]
+        return np.unique(np.concatenate([*columns, np.array(self.exclude, dtype=np.intp)]))
+
     @property
     def asks_for_many(self) -> bool:
         """Whether a query of this solver is for more than one column."""
@@ -82,7 +128,7 @@ class Solver(ABC):
     @property
     def contest(self) -> str:
         """The parameter that makes scores a contest of more than single entries of X^T r; or nothing."""
-        return ""
+        return "" if self.feature_groups is None else "feature_groups"
 
     @property
     def radius(self) -> float | None:
@@ -111,13 +157,15 @@ class Solver(ABC):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns that the model may have, by default a tenth of those of X."""
-        return int(self.n_nonzero_coefs or sparsity.for_solver(*problem.design.shape))
+        default = sparsity.for_solver(problem.design.shape[0], self.n_candidates(problem))
+        return int(self.n_nonzero_coefs or default)
 
     def _check_sparsity(self, problem: Problem) -> None:
-        """Refuse more non-zero coefficients than columns."""
-        k, d = self.sparsity(problem), problem.design.shape[1]
+        """Refuse more non-zero coefficients than columns, or groups of them."""
+        k, d = self.sparsity(problem), self.n_candidates(problem)
         if k > d:
-            raise ValueError(f"n_nonzero_coefs is {k} but X has {d} columns; use at most {d}")
+            what = "X has {} columns" if self.groups is None else "feature_groups makes {} groups"
+            raise ValueError(f"n_nonzero_coefs is {k} but {what.format(d)}; use at most {d}")
 
     def max_iterations(self, problem: Problem) -> int:
         """The most iterations the loop may make."""

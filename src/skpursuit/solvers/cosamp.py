@@ -12,18 +12,21 @@ to zero on all others, and X^T r then reads those rows alone. Selectors need to 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from math import ceil
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
 from skpursuit.fit.merged import fit_and_prune
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
+from skpursuit.selectors.contests import among
 from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
@@ -58,6 +61,8 @@ class CoSaMP(Solver):
         Keep the largest coefficients, or those without which the loss would rise most: w_j^2 / (G^-1)_jj,
         with G the second derivatives on the merged columns. Size is the better rule where columns near each
         other are alike, gain among near copies.
+    feature_groups, exclude
+        As in `OMP`. The groups that stay have the largest mean square of coefficients, or lose most.
 
     Examples
     --------
@@ -78,11 +83,14 @@ class CoSaMP(Solver):
     refit: bool = False
     ridge: float = 0.0
     prune: str = "size"
+    feature_groups: Any = None
+    exclude: Sequence[int | str] = ()
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits 2k columns, many of them again."""
         steps = min(self.max_iter, 4)
-        return steps, min(4 * self.sparsity(problem), problem.design.shape[1])
+        share = min(1.0, 4 * self.sparsity(problem) / self.n_candidates(problem))
+        return steps, ceil(share * problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
         if self.squared_loss_only and not problem.quadratic:
@@ -95,8 +103,8 @@ class CoSaMP(Solver):
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
         merged = np.union1d(state.support, found)
-        if len(merged) == 0:  # no column is excluded, so the gradient is not finite
-            return best_iterate(problem, state, Status.DIVERGED)
+        if len(merged) == 0:  # all columns are excluded, or the gradient is not finite
+            return best_iterate(problem, state, Status.OPTIMAL if len(self.exclude) else Status.DIVERGED)
         key = support_hash(merged)
         seen = state.memory["seen"]
         if key in seen and not random:
@@ -104,7 +112,8 @@ class CoSaMP(Solver):
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
             return best_iterate(problem, state, Status.CYCLING)
-        after = fit_and_prune(problem, state, merged, self.sparsity(problem), self.refit, self.prune)
+        rules = self.refit, self.prune, self.groups
+        after = fit_and_prune(problem, state, merged, self.sparsity(problem), *rules)
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = track_best(problem, state, replace(after, memory=memory))
         after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after
@@ -117,7 +126,8 @@ class CoSaMP(Solver):
         """The columns to merge: the top 2k, those of the support not excluded."""
         k = 2 * self.sparsity(problem)
         r = problem.residual(state.z)
-        return select(Query(r, k, problem.score, rng=rng, state=state, ordered=False)).columns
+        score, none = among(problem.score, self.groups), self.closed(NO_COLUMNS)
+        return select(Query(r, k, score, none, rng, state=state, ordered=False)).columns
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,7 @@ class GraSP(CoSaMP):
 
     Parameters
     ----------
-    n_nonzero_coefs, max_iter, refit, ridge, prune
+    n_nonzero_coefs, max_iter, refit, ridge, prune, feature_groups, exclude
         As in `CoSaMP`.
     tol, rtol : float, optional
         As in `CoSaMP` for squared loss. With others, stop once a step lowers the objective by at most this
@@ -155,7 +165,7 @@ class StoGradMP(GraSP):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge, prune
+    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge, prune, feature_groups, exclude
         As in `GraSP`.
     batch_size : int, optional
         Rows in B. Default: k. 1 is the method of the paper's experiments, and needs far more steps.
@@ -165,7 +175,8 @@ class StoGradMP(GraSP):
 
     def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
-        return select(Query(r, 2 * self.sparsity(problem), problem.score, rng=rng, ordered=False)).columns
+        score, none = among(problem.score, self.groups), self.closed(NO_COLUMNS)
+        return select(Query(r, 2 * self.sparsity(problem), score, none, rng, ordered=False)).columns
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         return batch_queries(problem, self.max_iter, self.batch_size or self.sparsity(problem))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -22,14 +22,14 @@ from skpursuit.fit.growing import add_columns, grows_from_zero, start_fit
 from skpursuit.fit.newton import coordinate_step, fit_support
 from skpursuit.fit.remainders import after_columns
 from skpursuit.fit.swaps import apply_swaps
-from skpursuit.numerics.arrays import Floats, Indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.scores import Score, Signed, top_k
 from skpursuit.problem.state import SparseUpdate, State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.contests import Gain
+from skpursuit.selectors.contests import Gain, among
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
@@ -58,8 +58,8 @@ class OMP(Solver):
         Limit on steps.
     positive : bool
         Coefficients >= 0, by non-negative least squares. Squared loss, one target.
-    always_include : sequence of int
-        Columns in the model from the start.
+    always_include, exclude : sequence of int or str
+        Columns in the model from the start, and columns that are never in it, by number or by name.
     ridge : float
         Penalty of (ridge / 2) ||w||^2 beside the mean loss, in the units of X, and never of the constant
         column of a design. It shrinks coefficients while columns are chosen and in the result.
@@ -75,6 +75,11 @@ class OMP(Solver):
     atoms_per_step : int
         Columns taken from one gradient, the best first (generalised OMP). More than one saves gradients and
         fits where a model has hundreds of columns.
+    feature_groups : array of labels or list of lists, optional
+        Columns that enter together, as the levels of one variable: a label for each column, or lists of
+        columns by number or by name, the others being alone. The group with the largest
+        ||X_g^T r|| / sqrt(|g|) is taken, `n_nonzero_coefs` counts groups, and `always_include` and `exclude`
+        take the whole group of a column.
 
     Examples
     --------
@@ -93,15 +98,17 @@ class OMP(Solver):
     rtol: float | None = None
     max_iter: int | None = None
     positive: bool = False
-    always_include: Sequence[int] = ()
+    always_include: Sequence[int | str] = ()
     ridge: float = 0.0
     swaps: bool = False
     score: str = "correlation"
     atoms_per_step: int = 1
+    feature_groups: Any = None
+    exclude: Sequence[int | str] = ()
 
     @property
     def asks_for_many(self) -> bool:
-        return self.atoms_per_step > 1
+        return self.atoms_per_step > 1 or self.feature_groups is not None
 
     @property
     def passes_all_sizes(self) -> bool:
@@ -109,7 +116,7 @@ class OMP(Solver):
 
     @property
     def contest(self) -> str:
-        return "score='gain'" if self.score == "gain" else ""
+        return "score='gain'" if self.score == "gain" else super().contest
 
     def with_forced(self, columns: tuple[int, ...]) -> OMP:
         k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
@@ -120,26 +127,36 @@ class OMP(Solver):
         if self.n_nonzero_coefs is not None:
             return int(self.n_nonzero_coefs)
         if self.tol is not None or self.rtol is not None:
-            return problem.design.shape[1]
-        return max(super().sparsity(problem), len(self.always_include))
+            return self.n_candidates(problem)
+        return max(super().sparsity(problem), self.size(self._included))
+
+    @property
+    def _included(self) -> Indices:
+        return np.array(self.always_include, dtype=np.intp)
 
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
         return self.max_iter or problem.design.shape[1] + 1
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
-        columns = min(self.sparsity(problem), *problem.design.shape)
-        steps = min(ceil(columns / self.atoms_per_step), self.max_iterations(problem))
-        return steps, min(columns, steps * self.atoms_per_step)
+        (n, d), each = problem.design.shape, self.atoms_per_step
+        width = ceil(d / self.n_candidates(problem))
+        count = min(self.sparsity(problem), ceil(min(n, d) / width))
+        steps = min(ceil(count / each), self.max_iterations(problem))
+        return steps, min(width * min(count, steps * each), d)
 
     def _try_columns(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the columns found; None where none of them would improve it."""
         if self.positive:
             columns = [j for j in answer.columns.tolist() if grows_from_zero(problem, j, r)]
         else:
-            columns = answer.columns[nonzero_gradients(problem, r, answer)].tolist()
+            helps = nonzero_gradients(problem, r, answer)
+            helps |= self.groups is not None and helps.any()  # which enter whole
+            columns = answer.columns[helps].tolist()
         if not columns:
             return None
+        if self.groups is not None:
+            columns = [j for j in columns if j not in state.dropped]
         return self._followed(problem, state, add_columns(problem, state, columns), answer)
 
     def _followed(
@@ -162,7 +179,7 @@ class OMP(Solver):
 
     def finalize(self, problem: Problem, state: State) -> State:
         if self.swaps and len(state.support) > len(self.always_include):
-            state = apply_swaps(problem, state, len(self.always_include))
+            state = apply_swaps(problem, state, len(self.always_include), self.closed(NO_COLUMNS))
         if problem.quadratic or len(state.support) == 0:
             return state
         coef, z, objective = fit_support(problem, state.support, state.factorised.lines, state.coef)
@@ -174,19 +191,24 @@ class OMP(Solver):
             raise ValueError("positive=True needs squared loss and one target")
         if self.positive and self.swaps:
             raise ValueError("swaps=True needs coefficients of both signs; leave out positive=True")
+        if self.groups is not None and (self.positive or self.swaps or self.score == "gain"):
+            raise ValueError("feature_groups needs positive=False, swaps=False and score='correlation'")
         if self.score == "gain" and (not problem.quadratic or self.positive or self.ridge > 0):
             raise ValueError("score='gain' needs squared loss, without positive=True and without a ridge")
         first = state = start_fit(problem, self.positive)
-        for j in check_forced(self.always_include, problem, self.sparsity(problem)):
+        if self.size(self._included) > (k := self.sparsity(problem)):
+            names = f"always_include names {self.size(self._included)} columns"
+            raise ValueError(f"{names} but n_nonzero_coefs is {k}; raise it")
+        for j in self._included.tolist():
             state = add_columns(problem, state, [j])
         return self._with_status(problem, self._followed(problem, first, state))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        score: Score = Signed() if self.positive else problem.score
+        score: Score = Signed() if self.positive else among(problem.score, self.groups)
         if self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
-        left = self.sparsity(problem) - len(state.support)
-        count, taken = min(self.atoms_per_step, left), np.concatenate([state.support, state.dropped])
+        left = self.sparsity(problem) - self.size(state.support)
+        count, taken = min(self.atoms_per_step, left), self.closed(state.support, state.dropped)
         query = Query(problem.residual(state.z), count, score, taken, rng, state=state, n_remaining=left)
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
         if after is None:
@@ -201,7 +223,7 @@ class OMP(Solver):
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
         if problem.loss.predicts_targets:
             state = stop_on_residual(problem, state, self.tol, self.rtol)
-        if state.status is None and len(state.support) >= self.sparsity(problem):
+        if state.status is None and self.size(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
         spanned = len(state.support) >= problem.max_rank and not self.positive
         if state.status is None and spanned:
@@ -246,17 +268,6 @@ def after_rejection(problem: Problem, before: State, after: State, select: Selec
     return replace(after, memory={**after.memory, "rejected": np.array(count)})
 
 
-def check_forced(forced: Sequence[int], problem: Problem, k: int) -> list[int]:
-    """The forced columns as a list, refused when out of range or more than k."""
-    d = problem.design.shape[1]
-    columns = [int(j) for j in forced]
-    if any(j >= d for j in columns):
-        raise ValueError(f"always_include must name columns between 0 and {d - 1}, got {columns}")
-    if len(columns) > k:
-        raise ValueError(f"always_include names {len(columns)} columns but n_nonzero_coefs is {k}; raise it")
-    return columns
-
-
 @dataclass(frozen=True)
 class MatchingPursuit(Solver):
     """Matching pursuit: move one coefficient a step, by g_j / ||x_j||^2 (squared loss).
@@ -275,6 +286,8 @@ class MatchingPursuit(Solver):
     step_size : float
         The share of each move that is made, above 0 and up to 1. Below 1 the gradient of squared loss follows
         the moves by Gram columns where the selector keeps them: d operations a step, whatever the support.
+    exclude : sequence of int or str
+        As in `OMP`.
 
     Examples
     --------
@@ -292,6 +305,7 @@ class MatchingPursuit(Solver):
     rtol: float | None = None
     max_iter: int = 1000
     step_size: float = 1.0
+    exclude: Sequence[int | str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -312,7 +326,8 @@ class MatchingPursuit(Solver):
         return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        query = Query(problem.residual(state.z), 1, problem.score, state.dropped, rng, state=state)
+        gone = self.closed(state.dropped)
+        query = Query(problem.residual(state.z), 1, problem.score, gone, rng, state=state)
         j = retry_exactly(
             select,
             query,

@@ -7,6 +7,7 @@ falls. So the objective falls until the run ends, and no iterate has to be remem
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -31,7 +32,7 @@ class SubspacePursuit(Solver):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, ridge, prune
+    n_nonzero_coefs, tol, rtol, max_iter, ridge, prune, exclude
         As in `CoSaMP`.
 
     Examples
@@ -52,6 +53,7 @@ class SubspacePursuit(Solver):
     max_iter: int = 100
     ridge: float = 0.0
     prune: str = "size"
+    exclude: Sequence[int | str] = ()
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few steps settle it; each visits k columns, many of them again."""
@@ -66,7 +68,8 @@ class SubspacePursuit(Solver):
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         k, r = self.sparsity(problem), problem.residual(state.z)
         # The support is merged anyway, so nothing is lost by excluding it.
-        query = Query(r, k, problem.score, exclude=state.support, rng=rng, state=state, ordered=False)
+        gone = self.closed(state.support)
+        query = Query(r, k, problem.score, gone, rng, state=state, ordered=False)
         found = select(query).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)

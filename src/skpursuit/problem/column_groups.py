@@ -1,0 +1,109 @@
+"""Groups of columns that enter a model together: the levels of a variable, the lags of a signal."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skpursuit.data.options import column_indices
+from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.parameters import short_repr
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnGroups:
+    """A partition of columns: the group of each, numbered in the order of their first columns."""
+
+    labels: Indices
+
+    def __repr__(self) -> str:
+        digest = hashlib.sha256(self.labels.astype(np.int64).tobytes()).hexdigest()[:16]
+        return f"ColumnGroups({len(self.sizes)} groups, {digest})"
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """The number of columns of each group."""
+        return np.bincount(self.labels)
+
+    @cached_property
+    def _order(self) -> Indices:
+        return np.argsort(self.labels, kind="stable")
+
+    def columns(self, groups: Indices) -> Indices:
+        """The columns of some groups, one group after the other."""
+        ends = np.cumsum(self.sizes)[groups]
+        parts = [self._order[end - size : end] for end, size in zip(ends, self.sizes[groups])]
+        return np.concatenate([NO_COLUMNS, *parts])
+
+    def of(self, columns: Indices) -> Indices:
+        """The groups of some columns, ascending."""
+        return np.unique(self.labels[columns])
+
+    def whole(self, columns: Indices) -> Indices:
+        """The groups of which all columns are among these."""
+        return np.flatnonzero(np.bincount(self.labels[np.unique(columns)], minlength=len(self)) == self.sizes)
+
+    def scores(self, sizes: Floats, columns: Indices | None = None) -> Floats:
+        """The root of the mean square of the sizes in each group: of all columns, or of those given.
+
+        The mean is over all columns of a group. Dividing by powers of two rounds nothing, so that groups of
+        one keep their sizes and ties stay ties.
+        """
+        order = self._order if columns is None else np.argsort(self.labels[columns], kind="stable")
+        labels = self.labels[order if columns is None else columns[order]]
+        starts = np.flatnonzero(np.diff(labels, prepend=-1))
+        if len(starts) == 0:
+            return np.empty(0)
+        ordered = sizes[order]
+        top = np.maximum.reduceat(ordered, starts)
+        power = np.frexp(np.where(np.isfinite(top), top, 1.0))[1]
+        scaled = np.ldexp(ordered, -np.repeat(power, np.diff(starts, append=len(labels))))
+        means = np.add.reduceat(scaled * scaled, starts) / self.sizes[labels[starts]]
+        return np.ldexp(np.sqrt(means), power)
+
+    def with_constant(self) -> ColumnGroups:
+        """The same with one more column, a group of its own."""
+        return ColumnGroups(np.append(self.labels, len(self)))
+
+
+def read_groups(given: Any, d: int, names: list[str] | None = None) -> ColumnGroups:
+    """The groups of d columns from a label for each, or from lists of columns; others are alone."""
+    if isinstance(given, ColumnGroups):
+        return given
+    if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or isinstance(given, dict):
+        kinds = "a label for each column, or lists of columns"
+        raise TypeError(f"feature_groups must be {kinds}, got {short_repr(given)}")
+    listed = [isinstance(one, Collection) and not isinstance(one, (str, bytes)) for one in given]
+    if not any(listed):
+        if len(listed) != d:
+            raise ValueError(
+                f"feature_groups has {len(listed)} labels but X has {d} columns; give one for each"
+            )
+        values = np.asarray(given)
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise ValueError("feature_groups holds NaN; give every column a label")
+        _, first, labels = np.unique(values, return_index=True, return_inverse=True)
+        return ColumnGroups(np.argsort(np.argsort(first))[labels])
+    if not all(listed):
+        raise TypeError("feature_groups mixes lists of columns with single ones; write a list for each group")
+    labels = np.full(d, -1)
+    for number, group in enumerate(given):
+        columns = column_indices("feature_groups", group, d, names)
+        if not columns:
+            raise ValueError(f"feature_groups has an empty list in place {number}; leave it out")
+        for j in columns:
+            if labels[j] >= 0:
+                name = j if names is None else repr(names[j])
+                raise ValueError(f"feature_groups names column {name} twice; groups must not overlap")
+            labels[j] = number
+    alone = np.flatnonzero(labels < 0)
+    labels[alone] = len(given) + np.arange(len(alone))
+    return read_groups(labels, d)
