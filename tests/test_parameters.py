@@ -36,7 +36,7 @@ RIGHT = {
     "codes": {"text"},
     "interval": {"inf", "huge"},
     "eps": {"inf", "huge"},
-    "always_include": {"list"},
+    **dict.fromkeys(("always_include", "exclude", "feature_groups"), {"list"}),
     "n_jobs": {"negative"},
     "ridges": {"list", "repeated", "floats"},
     "random_state": {"huge"},
