@@ -10,7 +10,7 @@ doubtful is warned about at the user's line (`warn_user`).
 import inspect
 import os
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sized
 from numbers import Integral, Real
 
 import numpy as np
@@ -70,6 +70,13 @@ def check_columns(name: str, value: object) -> None:
     if isinstance(value, (list, tuple, np.ndarray)):
         value = [j for j in value if not isinstance(j, str)]
     check_indices(name, value)
+
+
+def check_groups(name: str, value: object) -> None:
+    """Refuse anything but a collection, of labels or of lists of columns, or None."""
+    kinds = "a label for each column, or lists of columns"
+    if value is not None and (isinstance(value, (str, bytes, dict, set)) or not isinstance(value, Sized)):
+        raise TypeError(f"{name} must be {kinds}, got {short_repr(value)}")
 
 
 def check_indices(name: str, value: object) -> None:

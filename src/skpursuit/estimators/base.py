@@ -8,7 +8,7 @@ makes of its data, and what is known of the runs afterwards.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -358,7 +358,16 @@ class PursuitBase(LinearBase, SummaryMixin):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PursuitParameters(MonitoredParams):
+class ColumnParameters(MonitoredParams):
+    """The parameters that say which features may be in a model, and which only together."""
+
+    feature_groups: object = None
+    always_include: Sequence[int | str] = ()
+    exclude: Sequence[int | str] = ()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PursuitParameters(ColumnParameters):
     """The parameters that `PursuitRegressor` and `PursuitClassifier` share."""
 
     solver: str | Solver = "omp"

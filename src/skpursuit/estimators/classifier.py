@@ -148,6 +148,8 @@ class PursuitClassifier(PursuitParameters, PursuitClassifierMixin, BaseEstimator
     ----------
     solver, selector, n_nonzero_coefs, fit_intercept, scale, max_iter, ridge
         As in `PursuitRegressor`.
+    feature_groups, always_include, exclude
+        As in `PursuitRegressor`.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
         A loss of labels -1 and +1.
     tol : float, optional
@@ -196,6 +198,8 @@ class PursuitClassifierCV(PathCVMixin, PursuitClassifierMixin, BaseEstimator):
         Others as in `PursuitRegressorCV`.
     selector, scoring, fit_intercept, scale, ridges, selection
         As in `PursuitRegressorCV`.
+    feature_groups, always_include, exclude
+        As in `PursuitRegressor`, for solvers by name.
     loss : {"logistic", "squared", "huber", "quantile"} or Loss
     max_nonzero_coefs : int, optional
         K. Default as in `PursuitRegressorCV`, but with ``solver="auto"``

@@ -84,6 +84,10 @@ class FitConfig:
     max_iter: int | None = None
     ridge: float | None = None
     random_state: RandomSource = None
+    feature_groups: object = None
+    always_include: Sequence[int | str] = ()
+    exclude: Sequence[int | str] = ()
+    positive: bool = False
 
     @classmethod
     def from_estimator(cls, estimator: Any, **changes: object) -> Self:
@@ -103,6 +107,12 @@ class FitConfig:
         solver = self.solver
         return solver_class(solver).nested_path if isinstance(solver, str) else solver.passes_all_sizes
 
+    @property
+    def chooses_freely(self) -> bool:
+        """Whether each column may come or stay away on its own, with any coefficient."""
+        bound = len(self.always_include) or len(self.exclude) or self.positive
+        return self.feature_groups is None and not bound
+
     def with_size(self, k: int) -> FitConfig:
         """The same for k coefficients; a solver object then has this limit instead of its own."""
         if isinstance(self.solver, Solver):
@@ -112,16 +122,23 @@ class FitConfig:
     def make_solver(self, base: Design, weights: Floats | None) -> Solver:
         """The solver object for these data."""
         if isinstance(self.solver, Solver):
-            return self.solver
+            return self.solver.for_design(base)
         (n, d), k, ridge = base.shape, self.n_nonzero_coefs, self.ridge or 0.0
+        names = "feature_groups", "always_include", "exclude", "positive"
+        columns = {name: getattr(self, name) for name in names}
+        plain = solver_class(self.solver).from_parameters(**columns).for_design(base)
+        of = ("X", "columns")
+        if plain.groups is not None:
+            d, of = len(plain.groups), ("feature_groups", "groups")
         if k is None:
-            k = sparsity.for_pursuit(n, d, self.tol is not None, weights)
-        k = sparsity.clip_to_available("n_nonzero_coefs", k, d)
+            k = max(sparsity.for_pursuit(n, d, self.tol is not None, weights), plain.size(plain.included))
+        k = sparsity.clip_to_available("n_nonzero_coefs", k, d, *of)
         if self.ridge is None and self.loss.gives_probability:  # classes may be separable
             total = float(n if weights is None else weights.sum())
             ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
         given = {"n_nonzero_coefs": k, "tol": self.tol, "max_iter": self.max_iter, "ridge": ridge}
-        return solver_class(self.solver).from_parameters(**given)
+        known = {name: getattr(plain, name) for name in names}
+        return solver_class(self.solver).from_parameters(**given, **known)
 
 
 def fit_linear(config: FitConfig, base: Design, y: Floats, weights: Floats | None = None) -> LinearFit:
@@ -160,15 +177,21 @@ def _growing_fits(
     config: FitConfig, base: Design, y: Floats, weights: Floats | None, most: int
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
+    solver = config.make_solver(base, weights)
+    least = solver.size(solver.included)  # columns that are in every model
     if not config.passes_all_sizes:
-        yield from (fit_linear(config.with_size(k), base, y, weights) for k in range(1, most + 1))
+        sizes = (max(k, least) for k in range(1, most + 1))
+        yield from (fit_linear(config.with_size(k), base, y, weights) for k in sizes)
         return
-    (run, data), last = standardized_run(config.with_size(most), base, y, weights), None
+    (run, data), last = standardized_run(config.with_size(max(most, least)), base, y, weights), None
 
     def finish(state: State) -> tuple[Indices, Floats, Floats | float]:
         with single_threaded_blas():
             return data.to_original(run.solver.finalize(run.problem, state))
 
+    if least:
+        last = LinearFit(*data.to_original(run.state), finish=partial(finish, run.state))
+        yield from [last] * (min(least, most) - 1)
     states = run.iterate()
     while True:
         with single_threaded_blas():

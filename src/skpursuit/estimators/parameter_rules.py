@@ -24,6 +24,7 @@ Rule = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and a
 MAX_FLOAT = sys.float_info.max
 SOURCES = (np.random.RandomState, np.random.Generator)
 CRITERIA = ("aic", "bic", "ebic", "loo")
+COLUMN_RULES = ("feature_groups", "always_include", "exclude", "positive")  # which columns a model may have
 
 
 class ParameterError(ValueError, TypeError):
@@ -67,6 +68,12 @@ def _know_sparsity(value: object) -> bool:
     return len(able) > 0 and all(able)
 
 
+def _are_columns(value: object) -> bool:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Collection):
+        return False
+    return all(isinstance(one, str) or _is_whole(one, 0) for one in value)
+
+
 def _is_scoring(value: object) -> bool:
     from sklearn.metrics import get_scorer_names
 
@@ -83,7 +90,7 @@ COUNT: Rule = "a whole number of at least 1", lambda v: _is_whole(v, 1)
 COUNT_OR_ZERO: Rule = "a whole number of at least 0", lambda v: _is_whole(v, 0)
 SIZE: Rule = "a number of at least 0", lambda v: _are_sizes([v])
 FLAGS = (
-    *("fit_intercept", "shared_support", "null_test", "refit"),
+    *("fit_intercept", "shared_support", "null_test", "refit", "positive"),
     *("copy", "copy_X", "copy_Gram", "copy_Xy", "return_path", "return_n_iter"),
 )
 RULES: dict[str, Rule | None] = {
@@ -104,6 +111,8 @@ RULES: dict[str, Rule | None] = {
     "n_resamples": COUNT_OR_ZERO,
     "threshold": ("above 0.5 and at most 1", lambda v: _are_sizes([v]) and 0.5 < v <= 1),
     "selection": one_of("best", "one_se"),
+    **dict.fromkeys(("always_include", "exclude"), ("a list of features by number or name", _are_columns)),
+    "feature_groups": None,  # `read_groups` knows the features
     "precompute": either(FLAG, "'auto'", is_auto),
     "multi_class": one_of("auto", "ovr", "ovr_shared", "multinomial"),
     "class_weight": either(
@@ -167,9 +176,16 @@ def _no_effect(given: Given, changed: set[str]) -> Iterator[tuple[tuple[str, ...
         if isinstance(solver, Solver):
             into = "with a solver object; give it to the solver, as in OMP"
             yield ("n_nonzero_coefs", "tol", "max_iter"), f"{into}(n_nonzero_coefs=5, max_iter=20)"
+            yield COLUMN_RULES, f"{into}(exclude=[3])"
             if ridge:
                 yield ("ridge", "ridges"), f"{into}(ridge=0.1)"
-        elif solver != "auto":
+        elif solver == "auto":
+            yield COLUMN_RULES, "with solver='auto'; write solver='omp'"
+        else:
+            for name in changed & {*COLUMN_RULES}:
+                parts = fields(solver_class(solver))  # type: ignore[arg-type]
+                if name not in {part.name for part in parts}:
+                    yield (name,), f"with solver {solver!r}; leave it out or write solver='omp'"
             if ridge and not solver_class(solver).supports_ridge:
                 able = ", ".join(solver_names(lambda kind: kind.supports_ridge))
                 yield ("ridge", "ridges"), f"with solver {solver!r}; leave it out or use one of {able}"

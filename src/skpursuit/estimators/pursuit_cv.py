@@ -24,7 +24,14 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
 from skpursuit.data.sources import check_finite, is_out_of_core
-from skpursuit.estimators.base import CheckedSamples, PursuitBase, Subproblems, monitored, select_rows
+from skpursuit.estimators.base import (
+    CheckedSamples,
+    ColumnParameters,
+    PursuitBase,
+    Subproblems,
+    monitored,
+    select_rows,
+)
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.leave_one_out import check_least_squares, corrected_errors
 from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
@@ -48,6 +55,7 @@ from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.parameters import RandomSource, seed_of, warn_user
 from skpursuit.problem import default_sparsity as sparsity
+from skpursuit.problem.column_groups import read_groups
 from skpursuit.problem.losses import Loss
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
@@ -75,7 +83,7 @@ class SearchData:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PathCVMixin(SplitterRoutingMixin, PursuitBase):
+class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
     """Fits paths of models on each fold, or only on all data, and keeps the best model."""
 
     solver: str | Solver | list[str | Solver] = "auto"
@@ -119,7 +127,8 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
 
     def _limits(self, samples: CheckedSamples) -> tuple[int, int]:
         """The largest numbers of coefficients that solvers by name try at first, and where these are best."""
-        d, weights = samples.base.shape[1], samples.weights
+        weights, given = samples.weights, self.feature_groups
+        d = samples.base.shape[1] if given is None else len(read_groups(given, samples.base))
         if self.max_nonzero_coefs is None:
             n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
             return sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
@@ -184,7 +193,7 @@ class PathCVMixin(SplitterRoutingMixin, PursuitBase):
         configs = [replace(config, solver=solver) for solver in solvers]
         grams, limits, (n, d) = None, self._limits(samples), samples.base.shape
         tall = n >= MIN_ROWS_PER_COLUMN * d and n * d >= MIN_GRAM_ENTRIES
-        if plain and config.loss.quadratic and samples.X is not None and tall:
+        if plain and config.chooses_freely and config.loss.quadratic and samples.X is not None and tall:
             grams = SquaredSearch(scaled(), folds, vector, limits[0])
         ends = self.scoring is None  # a scorer gets all sizes
         return SolverSearch(samples.base, configs, targets, folds, *limits, self.n_jobs, grams, ends)

@@ -29,6 +29,7 @@ class PursuitRegressorMixin(PursuitBase, RegressorMixin):
 
     loss: str | Loss = "squared"
     shared_support: bool = True
+    positive: bool = False
 
     def _validate(self, X: object, y: object, sample_weight: object) -> CheckedSamples:
         """Checked data; one column of counts is a vector, as in scikit-learn's Poisson regression."""
@@ -92,6 +93,15 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         (`scale`) and never the intercept, while features are chosen and while they are fitted. For "omp",
         "cosamp", "grasp" and "sp"; refused elsewhere. Default: 0.03 (with ``scale="none"`` 0.03 / n_samples)
         for losses that give probabilities, which keeps separable classes finite; else 0.
+    feature_groups : array of labels or list of lists, optional
+        Features that enter together, as the levels of one variable: a label for each feature, or lists of
+        features by number or by name, the others being alone. `n_nonzero_coefs` counts groups. For "omp",
+        "cosamp" and "grasp"; the CV estimator needs one of them by name.
+    always_include, exclude : sequence of int or str
+        Features that are in every model ("omp"), counted by `n_nonzero_coefs`, and features that are in none
+        ("fw" excepted), by number or by name; with `feature_groups` the whole group of each.
+    positive : bool
+        Coefficients of at least 0, for "omp" with squared loss and one target.
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
     verbose : bool, int or "auto"
@@ -162,6 +172,8 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.
     fit_intercept, scale, verbose
         As in `PursuitRegressor`.
+    feature_groups, always_include, exclude, positive
+        As in `PursuitRegressor`, for solvers by name.
     ridges : "auto", float or list of float
         Ridges that compete: penalties of ridge / 2 times the squared coefficients of the scaled features
         beside the mean loss, never of the intercept. "auto" searches with ``solver="auto"``; solvers by name

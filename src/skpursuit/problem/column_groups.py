@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from skpursuit.data.design import Design
 from skpursuit.data.options import column_indices
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.parameters import short_repr
+from skpursuit.parameters import check_groups
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,13 +75,28 @@ class ColumnGroups:
         return ColumnGroups(np.append(self.labels, len(self)))
 
 
-def read_groups(given: Any, d: int, names: list[str] | None = None) -> ColumnGroups:
-    """The groups of d columns from a label for each, or from lists of columns; others are alone."""
+def read_groups(given: Any, design: Design) -> ColumnGroups:
+    """The groups of columns from a label for each, or from lists of columns; others are alone.
+
+    The constant column of a design is none of them, and a group of its own.
+    """
+    d, names = design.shape[1] - (design.constant is not None), design.names
     if isinstance(given, ColumnGroups):
-        return given
-    if isinstance(given, (str, bytes)) or not isinstance(given, Collection) or isinstance(given, dict):
-        kinds = "a label for each column, or lists of columns"
-        raise TypeError(f"feature_groups must be {kinds}, got {short_repr(given)}")
+        groups = given
+    else:
+        check_groups("feature_groups", given)
+        groups = ColumnGroups(_in_order(_labels(given, d, names)))
+    return groups if len(groups.labels) == design.shape[1] else groups.with_constant()
+
+
+def _in_order(values: np.ndarray) -> Indices:
+    """Numbers of groups in the order of their first columns."""
+    _, first, labels = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[labels]
+
+
+def _labels(given: Any, d: int, names: list[str] | None) -> np.ndarray:
+    """A label for each of d columns."""
     listed = [isinstance(one, Collection) and not isinstance(one, (str, bytes)) for one in given]
     if not any(listed):
         if len(listed) != d:
@@ -90,8 +106,7 @@ def read_groups(given: Any, d: int, names: list[str] | None = None) -> ColumnGro
         values = np.asarray(given)
         if values.dtype.kind == "f" and np.isnan(values).any():
             raise ValueError("feature_groups holds NaN; give every column a label")
-        _, first, labels = np.unique(values, return_index=True, return_inverse=True)
-        return ColumnGroups(np.argsort(np.argsort(first))[labels])
+        return values
     if not all(listed):
         raise TypeError("feature_groups mixes lists of columns with single ones; write a list for each group")
     labels = np.full(d, -1)
@@ -106,4 +121,4 @@ def read_groups(given: Any, d: int, names: list[str] | None = None) -> ColumnGro
             labels[j] = number
     alone = np.flatnonzero(labels < 0)
     labels[alone] = len(given) + np.arange(len(alone))
-    return read_groups(labels, d)
+    return labels

@@ -23,7 +23,14 @@ from skpursuit.data.options import column_indices
 from skpursuit.numerics.arrays import Indices
 from skpursuit.numerics.float_range import EPS
 from skpursuit.numerics.sums import safe_norm
-from skpursuit.parameters import check_choice, check_columns, check_count, check_flag, check_nonnegative
+from skpursuit.parameters import (
+    check_choice,
+    check_columns,
+    check_count,
+    check_flag,
+    check_groups,
+    check_nonnegative,
+)
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.column_groups import ColumnGroups, read_groups
 from skpursuit.problem.problem import Problem
@@ -38,6 +45,7 @@ NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
 OTHER_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("positive", "refit", "swaps"), check_flag),
     **dict.fromkeys(("always_include", "exclude"), check_columns),
+    "feature_groups": check_groups,
     "score": partial(check_choice, known=("correlation", "gain")),
     "prune": partial(check_choice, known=("size", "gain")),
 }
@@ -55,6 +63,7 @@ class Solver(ABC):
     feature_groups: Any = None
     always_include: Sequence[int | str] = ()
     exclude: Sequence[int | str] = ()
+    positive: bool = False
     selects_many: ClassVar[bool] = False  # a query is for more than one column
     takes_sparsity: ClassVar[bool] = False  # parameter `n_nonzero_coefs`, the columns in the model
     nested_path: ClassVar[bool] = False  # one run passes through the models of all sizes
@@ -87,10 +96,7 @@ class Solver(ABC):
         if both:
             raise ValueError(f"always_include and exclude both name column {both[0]}; leave it out of one")
         if self.feature_groups is not None:
-            known = d if design.constant is None else d - 1
-            groups = read_groups(self.feature_groups, known, names)
-            groups = groups if len(groups.labels) == d else groups.with_constant()
-            changes["feature_groups"] = groups
+            changes["feature_groups"] = groups = read_groups(self.feature_groups, design)
             for name in changes.keys() & {"always_include", "exclude"}:  # whole groups
                 more = groups.columns(groups.of(np.array(changes[name])))
                 changes[name] = tuple(dict.fromkeys([*changes[name], *more.tolist()]))
@@ -104,6 +110,11 @@ class Solver(ABC):
     def size(self, columns: Indices) -> int:
         """What columns count for the number that a model may have: themselves, or their groups."""
         return len(columns) if self.groups is None else len(self.groups.of(columns))
+
+    @property
+    def included(self) -> Indices:
+        """The columns that are in every model."""
+        return np.array(self.always_include, dtype=np.intp)
 
     def n_candidates(self, problem: Problem) -> int:
         """The number of columns that can be chosen, or of groups."""

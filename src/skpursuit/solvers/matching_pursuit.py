@@ -128,11 +128,7 @@ class OMP(Solver):
             return int(self.n_nonzero_coefs)
         if self.tol is not None or self.rtol is not None:
             return self.n_candidates(problem)
-        return max(super().sparsity(problem), self.size(self._included))
-
-    @property
-    def _included(self) -> Indices:
-        return np.array(self.always_include, dtype=np.intp)
+        return max(super().sparsity(problem), self.size(self.included))
 
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
@@ -196,10 +192,10 @@ class OMP(Solver):
         if self.score == "gain" and (not problem.quadratic or self.positive or self.ridge > 0):
             raise ValueError("score='gain' needs squared loss, without positive=True and without a ridge")
         first = state = start_fit(problem, self.positive)
-        if self.size(self._included) > (k := self.sparsity(problem)):
-            names = f"always_include names {self.size(self._included)} columns"
+        if self.size(self.included) > (k := self.sparsity(problem)):
+            names = f"always_include names {self.size(self.included)} columns"
             raise ValueError(f"{names} but n_nonzero_coefs is {k}; raise it")
-        for j in self._included.tolist():
+        for j in self.included.tolist():
             state = add_columns(problem, state, [j])
         return self._with_status(problem, self._followed(problem, first, state))
 

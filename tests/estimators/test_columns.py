@@ -1,0 +1,92 @@
+"""Which features a model may have: groups, features that are always or never in it, and signs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import nnls
+from sklearn.base import clone
+
+from skpursuit import (
+    OMP,
+    PursuitClassifier,
+    PursuitClassifierCV,
+    PursuitRegressor,
+    PursuitRegressorCV,
+    minimize,
+)
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame(RNG.standard_normal((200, 12)), columns=[f"c{j}" for j in range(12)])
+Y = X.c1 + X.c2 - 2 * X.c5 + 0.3 * X.c7 + 0.5 * RNG.standard_normal(200)
+GROUPS = [["c1", "c2"], ["c5", "c6"], ["c8", "c9", "c10"]]
+NUMBERS = [[1, 2], [5, 6], [8, 9, 10]]
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic"])
+def test_groups_by_name_and_number_are_those_of_the_solver(loss):
+    kind = PursuitClassifier if loss == "logistic" else PursuitRegressor
+    y = Y > 0 if loss == "logistic" else Y
+    for solver in ("omp", "grasp"):
+        model = kind(n_nonzero_coefs=2, feature_groups=GROUPS, loss=loss, solver=solver)
+        named = clone(model).fit(X, y)
+        numbered = clone(model).set_params(feature_groups=NUMBERS).fit(X.to_numpy(), np.array(y))
+        assert set(named.support_) == {1, 2, 5, 6}
+        assert named.coef_.tobytes() == numbered.coef_.tobytes()
+    path = (PursuitClassifierCV if loss == "logistic" else PursuitRegressorCV)(
+        solver="omp", feature_groups=GROUPS, always_include=["c0"], exclude=["c7"], loss=loss
+    ).fit(X, y)
+    assert {0, 1, 2, 5, 6} <= set(path.support_)
+    assert 7 not in path.path_features_
+    assert [np.count_nonzero(w) for w in path.coef_path_.reshape(len(path.coef_path_), -1)][:3] == [1, 3, 5]
+
+
+@pytest.mark.parametrize("make", [PursuitRegressor, PursuitRegressorCV])
+def test_features_that_are_in_every_model_and_in_none(make):
+    model = make(solver="omp", always_include=["c7", "c0"], exclude=["c5"]).fit(X, Y)
+    assert model.support_[:2].tolist() == [7, 0]
+    assert model.coef_[5] == 0
+    if make is PursuitRegressorCV:
+        assert [np.count_nonzero(w) for w in model.coef_path_][:4] == [2, 2, 3, 4]
+        by_criterion = clone(model).set_params(scoring="bic").fit(X, Y)
+        assert set(by_criterion.support_) >= {0, 1, 2, 7}
+    else:
+        plain = X.drop(columns="c5")
+        expected = PursuitRegressor(always_include=["c7", "c0"]).fit(plain, Y)
+        np.testing.assert_allclose(model.predict(X), expected.predict(plain), atol=1e-10)
+
+
+def test_positive_coefficients_are_those_of_scipy():
+    model = PursuitRegressor(positive=True, n_nonzero_coefs=12).fit(X, Y)
+    expected = nnls((X - X.mean()).to_numpy(), (Y - Y.mean()).to_numpy())[0]
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-12)
+    path = PursuitRegressorCV(solver="omp", positive=True, null_test=False).fit(X, Y)
+    assert (path.coef_path_ >= 0).all()
+
+
+def test_solvers_take_names_of_columns_on_disk(tmp_path):
+    X.assign(y=Y).to_parquet(tmp_path / "x.parquet")
+    by_name = minimize(tmp_path / "x.parquet", "y", OMP(3, feature_groups=GROUPS, exclude=["c5"]))
+    by_number = minimize(X.to_numpy(), Y.to_numpy(), OMP(3, feature_groups=NUMBERS, exclude=[5]))
+    assert by_name.support.tolist() == by_number.support.tolist()
+    assert not {5, 6} & set(by_name.support)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PursuitRegressor(feature_groups=GROUPS, solver="sp"), "no effect with solver 'sp'"),
+        (PursuitRegressor(always_include=["c0"], solver="cosamp"), "no effect with solver 'cosamp'"),
+        (PursuitRegressor(exclude=[3], solver="fw"), "no effect with solver 'fw'"),
+        (PursuitRegressorCV(feature_groups=GROUPS), "no effect with solver='auto'; write solver='omp'"),
+        (PursuitRegressor(solver=OMP(3), exclude=[1]), "give it to the solver"),
+        (PursuitRegressor(exclude=["zz"]), "exclude names 'zz', which X does not have; the names are"),
+        (PursuitRegressor(exclude="c1"), "exclude must be a list of features"),
+        (PursuitRegressor(exclude=["c1"], always_include=["c1"]), "both name column 1"),
+        (PursuitRegressor(feature_groups=[["c1"], ["c1"]]), "names column 'c1' twice"),
+        (PursuitRegressor(positive=True, loss="huber"), "positive=True needs squared loss"),
+        (PursuitRegressor(n_nonzero_coefs=1, always_include=[1, 2]), "always_include names 2 columns"),
+    ],
+)
+def test_what_cannot_be_is_refused(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
