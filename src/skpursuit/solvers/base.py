@@ -120,11 +120,10 @@ class Solver(ABC):
         """The number of columns that can be chosen, or of groups."""
         return problem.design.shape[1] if self.groups is None else len(self.groups)
 
-    def closed(self, *columns: Indices) -> Indices:
+    def closed(self, columns: Indices) -> Indices:
         """Columns that a query must not answer with, those that are excluded from all models among them."""
-        if not len(self.exclude):
-            return np.concatenate(columns) if len(columns) > 1 else columns[0]
-        return np.unique(np.concatenate([*columns, np.array(self.exclude, dtype=np.intp)]))
+        gone = np.array(self.exclude, dtype=np.intp)
+        return np.union1d(columns, gone) if len(gone) else columns
 
     @property
     def asks_for_many(self) -> bool:

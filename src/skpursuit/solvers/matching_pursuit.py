@@ -130,6 +130,10 @@ class OMP(Solver):
             return self.n_candidates(problem)
         return max(super().sparsity(problem), self.size(self.included))
 
+    def _count(self, columns: Indices) -> int:
+        """As `size`, which steps of single columns need not ask."""
+        return len(columns) if self.feature_groups is None else self.size(columns)
+
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
         return self.max_iter or problem.design.shape[1] + 1
@@ -147,11 +151,11 @@ class OMP(Solver):
             columns = [j for j in answer.columns.tolist() if grows_from_zero(problem, j, r)]
         else:
             helps = nonzero_gradients(problem, r, answer)
-            helps |= self.groups is not None and helps.any()  # which enter whole
+            helps |= self.feature_groups is not None and helps.any()  # which enter whole
             columns = answer.columns[helps].tolist()
         if not columns:
             return None
-        if self.groups is not None:
+        if self.feature_groups is not None:
             columns = [j for j in columns if j not in state.dropped]
         return self._followed(problem, state, add_columns(problem, state, columns), answer)
 
@@ -200,11 +204,14 @@ class OMP(Solver):
         return self._with_status(problem, self._followed(problem, first, state))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        score: Score = Signed() if self.positive else among(problem.score, self.groups)
-        if self.score == "gain":
+        score: Score = Signed() if self.positive else problem.score
+        if self.feature_groups is not None:
+            score = among(score, self.groups)
+        elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
-        left = self.sparsity(problem) - self.size(state.support)
-        count, taken = min(self.atoms_per_step, left), self.closed(state.support, state.dropped)
+        left = self.sparsity(problem) - self._count(state.support)
+        count, taken = min(self.atoms_per_step, left), np.concatenate([state.support, state.dropped])
+        taken = self.closed(taken) if len(self.exclude) else taken
         query = Query(problem.residual(state.z), count, score, taken, rng, state=state, n_remaining=left)
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
         if after is None:
@@ -219,7 +226,7 @@ class OMP(Solver):
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
         if problem.loss.predicts_targets:
             state = stop_on_residual(problem, state, self.tol, self.rtol)
-        if state.status is None and self.size(state.support) >= self.sparsity(problem):
+        if state.status is None and self._count(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
         spanned = len(state.support) >= problem.max_rank and not self.positive
         if state.status is None and spanned:
