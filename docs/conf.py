@@ -36,7 +36,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types in numpydoc sections are words; links of pages are checked
 suppress_warnings = ["config.cache"]  # the gallery is sorted by an object
 
-myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_inline"]
+myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "plot_gallery": "True",
     "min_reported_time": 1000,
@@ -63,9 +64,12 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
+html_context = {"default_mode": "auto"}
 html_title = "skpursuit"
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "skpursuit"},

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 HERE = Path(__file__).parent
 OUT = HERE / "pictures"
-INK, EXACT, OURS, OTHER = "#1f2933", "#9aa5b1", "#0b7a4b", "#0072b2"
+INK, EXACT, OURS, OTHER = "#1f2933", "#9aa5b1", "#12965f", "#0072b2"
 NAMES = {
     "exact": "exact (BLAS)",
     "auto": "auto, the default: proven equal",
@@ -34,31 +34,45 @@ def saved(figure, name):
     plt.close(figure)
 
 
-def speed():
-    """Seconds and bytes of a pursuit by its number of atoms."""
+def speed_panel(axes, column, unit, ink):
+    """Seconds or bytes of a pursuit by its number of atoms."""
     lines = defaultdict(list)
     for row in rows_of("results/landing.csv"):
         lines[row["selector"]].append((int(row["k"]), float(row["seconds"]), int(row["bytes_read"]) / 1e9))
-    figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
-    for axes, column, unit in zip(panels, (1, 2), ("seconds", "gigabytes of X read")):
-        for name, colour in (("exact", EXACT), ("auto", OURS)):
-            k = [one[0] for one in lines[name]]
-            values = [one[column] for one in lines[name]]
-            axes.plot(k, values, color=colour, lw=2.5, marker="o", ms=5, label=NAMES[name])
-        ratio = lines["exact"][-1][column] / lines["auto"][-1][column]
-        top, low = lines["exact"][-1][column], lines["auto"][-1][column]
-        axes.annotate(
-            "", (k[-1], low * 1.15), (k[-1], top / 1.15), arrowprops={"arrowstyle": "->", "color": INK}
-        )
-        axes.text(
-            k[-1] * 0.93, (top * low) ** 0.5, f"{ratio:.0f} times\nless", ha="right", va="center", color=INK
-        )
-        axes.set(xscale="log", yscale="log", xlabel="atoms chosen, k", ylabel=unit)
-        axes.set_xticks(k, [str(one) for one in k])
-        axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False, loc="upper left")
+    for name, colour in (("exact", EXACT), ("auto", OURS)):
+        k = [one[0] for one in lines[name]]
+        values = [one[column] for one in lines[name]]
+        axes.plot(k, values, color=colour, lw=2.5, marker="o", ms=5, label=NAMES[name])
+    top, low = lines["exact"][-1][column], lines["auto"][-1][column]
+    arrow = {"arrowstyle": "->", "color": ink}
+    axes.annotate("", (k[-1], low * 1.15), (k[-1], top / 1.15), arrowprops=arrow)
+    middle, said = (top * low) ** 0.5, f"{top / low:.0f} times\nless"
+    axes.text(k[-1] * 0.93, middle, said, ha="right", va="center", color=ink)
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("atoms chosen, k", color=ink)
+    axes.set_title(unit, color=ink, loc="left", fontsize=12)
+    axes.set_xticks(k, [str(one) for one in k])
+    axes.minorticks_off()
+    axes.tick_params(colors=ink)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(ink)
+    axes.patch.set_alpha(0)
+    axes.legend(frameon=False, loc="upper left", labelcolor=ink)
+
+
+def speed():
+    """The picture of the front page, whole for the README and in parts for the site, light and dark."""
+    panels = {"seconds": (1, "seconds"), "bytes": (2, "gigabytes of X read")}
+    figure, pair = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
+    for axes, (column, unit) in zip(pair, panels.values()):
+        speed_panel(axes, column, unit, INK)
     saved(figure, "speed")
+    for name, (column, unit) in panels.items():
+        for mode, ink in (("light", INK), ("dark", "#ced6dd")):
+            figure, axes = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
+            figure.patch.set_alpha(0)
+            speed_panel(axes, column, unit, ink)
+            saved(figure, f"front_{name}_{mode}")
 
 
 def families():
@@ -78,6 +92,23 @@ def families():
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 1.13))
     saved(figure, "families")
+
+
+def families_table():
+    """The same as a table of Markdown: share of exact's atoms, and of X that a step reads."""
+    rows, kinds = rows_of("figures/families.csv"), {}
+    for row in rows:
+        kinds.setdefault(row["design"], {}).setdefault(row["method"], []).append(row)
+    methods = ["greedy", "uniform", "importance", "halving", "halving-doubling", "certified"]
+    lines = ["| columns | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
+    for kind, found in kinds.items():
+        cells = [
+            f"{mean(float(r['same_atoms']) for r in found[method]):.0%} "
+            f"({mean(float(r['share_read']) for r in found[method]):.0%})"
+            for method in methods
+        ]
+        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def theory():

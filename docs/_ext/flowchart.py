@@ -12,7 +12,7 @@ from itertools import pairwise
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-LETTER, LINE, PAD, GAP, ROW = 7.4, 19, 14, 26, 52
+LETTER, LINE, PAD, GAP, ROW = 6.9, 18, 10, 14, 48
 NODE = r"(\w+)(?:\[\"(.*?)\"\]|\{\"(.*?)\"\})?"
 EDGE = re.compile(rf"{NODE}\s*-->(?:\|(.*?)\|)?\s*{NODE}$")
 
@@ -97,10 +97,10 @@ def laid_out(boxes, arrows):
         for name in row:
             boxes[name].y = y + tall / 2
         y += tall + ROW
-    left = min(box.x - box.width / 2 for box in boxes.values()) - 60
+    left = min(box.x - box.width / 2 for box in boxes.values()) - 6
     for box in boxes.values():
         box.x -= left
-    return chains, max(box.x + box.width / 2 for box in boxes.values()) + 60, y - ROW + 4
+    return chains, max(box.x + box.width / 2 for box in boxes.values()) + 6, y - ROW + 4
 
 
 def _spread(boxes, row, place):
@@ -130,7 +130,7 @@ def drawn(text, title):
         out.append(f'<path class="arrow" d="{path}" marker-{at}="url(#tip)"/>')
         if label:
             a, b = points[0], points[1]
-            x, y = a.x + 0.6 * (b.x - a.x), (a.y + a.height / 2 + b.y - b.height / 2) / 2 + 9
+            x, y = a.x + 0.7 * (b.x - a.x), (a.y + a.height / 2 + b.y - b.height / 2) / 2 + 12
             out.append(f'<text class="said" x="{x:.0f}" y="{y:.0f}">{escape(label)}</text>')
     for box in (box for box in boxes.values() if box.lines):
         left, top, kind = box.x - box.width / 2, box.y - box.height / 2, "asked" if box.question else "box"
