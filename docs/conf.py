@@ -42,8 +42,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_validation_checks: set[str] = set()
 autodoc_typehints = "none"
-FOREIGN = "BaseEstimator,RegressorMixin,ClassifierMixin,MultiOutputMixin,TransformerMixin,SelectorMixin"
-autodoc_default_options = {"members": True, "inherited-members": f"{FOREIGN},ABC,object,Enum,tuple"}
+highlight_language = "none"
 templates_path = ["_templates"]
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -82,7 +81,7 @@ html_theme_options = {
     "pygments_light_style": "friendly",
     "pygments_dark_style": "github-dark-high-contrast",
 }
-html_sidebars = {"index": [], "gallery/*": ["sidebar-nav-bs"]}
+html_sidebars = {"index": [], "paper": [], "start": [], "gallery/*": ["sidebar-nav-bs"]}
 
 
 def plain_text(app, what, name, obj, options, lines):

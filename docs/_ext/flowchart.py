@@ -145,6 +145,7 @@ def drawn(text, title):
     tip += 'orient="auto-start-reverse">'
     tip += '<path d="M 0 0 L 8 4 L 0 8 z"/></marker>'
     size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    size += f' style="min-width: {0.8 * width:.0f}px"'
     return (
         f'<div class="chart"><svg role="img" aria-label="{escape(title)}" {size}><defs>{tip}</defs>'
         f"{''.join(out)}</svg></div>"
