@@ -41,7 +41,6 @@ import numpy as np
 import openpyxl
 import pyarrow.parquet
 from children import OutOfTime, outcomes, time_limit
-from sklearn.datasets import dump_svmlight_file
 
 from skpursuit import OMP, Certified, Checkpoint, Status, as_design, minimize
 from skpursuit.apps.cli import main as cli
@@ -237,12 +236,6 @@ def csv_gz(folder):
     return Format(path, fitted(path, "--target", "y"), sealed=True)
 
 
-def svmlight(folder):
-    path = folder / "t.svm"
-    dump_svmlight_file(*numbers(), str(path))
-    return Format(path, fitted(path))
-
-
 def xlsx(folder):
     book, path = openpyxl.Workbook(), folder / "t.xlsx"
     for line in (rows()[0], *rows()[1]):
@@ -393,7 +386,7 @@ def zip_member(*names):
 FORMATS: dict[str, Callable[[Path], Format]] = {
     function.__name__: function
     for function in (
-        csv, csv_gz, svmlight, xlsx, ods, npy, parquet_table, parquet,
+        csv, csv_gz, xlsx, ods, npy, parquet_table, parquet,
         checkpoint, codes, codes_index,
     )
 }  # fmt: skip

@@ -46,13 +46,6 @@ def genes(folder):
     return path
 
 
-def numbers(folder):
-    """A file without a column of names."""
-    rows = [f"{i % 7} 1:{i} 2:{i % 5}\n" for i in range(40)]
-    (folder / "t.svm").write_text("".join(rows))
-    return folder / "t.svm"
-
-
 def workbook(folder):
     book = openpyxl.Workbook()
     book.active.title = "Sales 2024"
@@ -102,7 +95,7 @@ CASES = {
     "line breaks": [(comments, PRICE)],
     "no sheet": [(workbook, [*PRICE, "--sheet", "Sales"])],
     "row name": [(genes, ["--target", "ill"])],
-    "no transpose": [(numbers, ["--transpose"])],
+    "no transpose": [(on_disk, [*PRICE, "--transpose"])],
     "no target": [({}, [])],
     "misspelled": [
         ({}, ["--target", "prise"]),

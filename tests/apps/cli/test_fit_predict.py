@@ -105,7 +105,6 @@ def test_losses_tell_what_a_prediction_means(tmp_path, table):
 BAD_FILES = {
     "binary.csv": bytes(range(256)) * 40,
     "cut.parquet": b"PAR1\x00\x01",
-    "words.svm": b"this is not svmlight\n",
     "absent.csv": None,
     "folder.csv": None,
 }

@@ -22,12 +22,8 @@ BAD_TEXT = {
     "ragged": ("t.csv", b"a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields where there are 2 columns: '3'; correct"),
     "cut off in quotes": ("t.csv", b'a,b\n1,"2\n3,4\n', "cut off"),
     "no header": ("t.csv", b"1,2\n3,4\n", "numbers where column names should be; add a line of names"),
-    "svmlight with a gap": ("t.svm", b"1 1:nan\n2 1:6\n", "a sparse table holds NaN"),
     "unknown format": ("t.docx", b"hello", "'docx' is not a known table format; use one of csv"),
     "parquet that is text": ("t.parquet", b"a,b\n1,2\n", "cannot be read as Parquet"),
-    "svmlight label": ("t.svm", b"1 1:2\nspam 1:2\n", "line 2 is not LABEL INDEX:VALUE.*'spam"),
-    "svmlight cut": ("t.svm", b"1 1:2\n1 2:", "line 2 is not"),
-    "svmlight order": ("t.svm", b"1 3:2 2:1\n", "line 1 is not"),
 }
 
 

@@ -278,14 +278,6 @@ def test_unknown_categories_are_counted_and_have_no_indicator(tmp_path, trained)
     assert table.found["c"].unseen == 2
 
 
-def test_svmlight_files_may_be_narrower_or_wider_than_the_training_file(tmp_path):
-    encoding = read_table(write(tmp_path, "a.svm", "1 1:1 3:2\n2 2:5\n")).encoding
-    narrow = encoding.apply(read_columns(write(tmp_path, "b.svm", "0 2:7\n"))).X
-    wide = encoding.apply(read_columns(write(tmp_path, "c.svm", "0 3:7 9:1\n"))).X
-    np.testing.assert_array_equal(csr_array(narrow).toarray(), [[0, 7, 0]])
-    np.testing.assert_array_equal(csr_array(wide).toarray(), [[0, 0, 7]])
-
-
 @pytest.mark.parametrize("typed", [[1.0, 2.0, 1.0], [1, 2, 1], [True, False, True]])
 def test_categories_and_truth_values_are_the_same_in_every_format(tmp_path, typed):
     texts = [str(value) for value in typed] if isinstance(typed[0], bool) else ["1", "2", "1"]

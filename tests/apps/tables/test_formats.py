@@ -196,31 +196,3 @@ def test_names_that_occur_twice_get_a_suffix(tmp_path):
     twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
     pq.write_table(twice, tmp_path / "t.parquet")
     assert read_columns(tmp_path / "t.parquet").all_names == ("a", "a (2)")
-
-
-@pytest.mark.parametrize(("first", "names"), [(1, ("1", "2", "3")), (0, ("0", "1", "2"))])
-def test_svmlight_names_columns_as_the_file_does(tmp_path, first, names):
-    path = write(tmp_path, "t.svm", f"+1 {first}:0.5 {first + 2}:2 # note\n-1 qid:3 {first + 1}:1\n")
-    columns = read_columns(path)
-    assert columns.names == names
-    np.testing.assert_array_equal(columns.matrix.toarray(), [[0.5, 0, 2], [0, 1, 0]])
-    assert columns.raw["y"].to_pylist() == [1, -1]
-
-
-def test_svmlight_with_huge_indices_and_a_byte_order_mark(tmp_path):
-    columns = read_columns(write(tmp_path, "t.svm", b"\xef\xbb\xbf1 7:0.5 2000000000:2\n2 7:1\n"))
-    assert columns.names == ("7", "2000000000")
-    np.testing.assert_array_equal(columns.matrix.toarray(), [[0.5, 2], [1, 0]])
-
-
-@pytest.mark.parametrize("odd", ["1_2", "\u0663\u0664"])
-def test_only_python_takes_these_for_numbers(tmp_path, odd):
-    for line in (f"1 1:2\n{odd} 1:2\n", f"1 1:2\n1 {odd}:2\n", f"1 1:2\n1 1:{odd}\n"):
-        with pytest.raises(TableError, match="line 2 is not LABEL INDEX:VALUE"):
-            read_columns(write(tmp_path, "t.svm", line))
-
-
-def test_a_column_of_svmlight_as_target(tmp_path):
-    table = read_table(write(tmp_path, "t.svm", "1 1:2\n2 0:1 2:3\n"), EncodingOptions(target="2"))
-    assert table.features == ("0", "1")
-    np.testing.assert_array_equal(table.y, [0, 3])

@@ -360,13 +360,6 @@ def test_packed_tables_are_unpacked(tmp_path, name):
             read_table(tmp_path / name, EncodingOptions("price"))
 
 
-def test_svmlight_may_be_packed_too(tmp_path):
-    packed(tmp_path / "t.svm.gz", "".join(f"{i % 2} 1:{i}.5 3:{i % 5}\n" for i in range(30)))
-    table = read_table(tmp_path / "t.svm.gz", EncodingOptions())
-    assert table.X.shape == (30, 2)
-    assert table.X[3, 0] == 3.5
-
-
 def test_groups_of_columns_are_named_in_a_line_of_their_own(tmp_path):
     told, text = [], "Region,Sales,,Costs,,Result\n,2022,2023,2022,2023,\n"
     text += "".join(f"{'NS'[i % 2]},{i}.5,{i % 7}.25,{i % 3},{i % 5},{i % 11}\n" for i in range(40))

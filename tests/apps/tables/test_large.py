@@ -98,14 +98,9 @@ def one_value(path):
     pq.write_table(pa.table({"a": np.zeros(200_000), "b": np.zeros(200_000)}), path)
 
 
-def libsvm(path):
-    path.write_text("1 1:2\n" * 500_000)
-
-
 LARGE = {
     "t.csv.gz": packed_text,
     "t.parquet": one_value,
-    "t.svm": libsvm,
     "t.xlsx": lambda path: sheet(path, "ALL78"),
 }  # of 3 MB each
 

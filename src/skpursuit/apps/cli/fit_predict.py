@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
 
 Options: TypeAlias = dict[str, Any]  # of a command, by the names of its parameters
-TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx", "svmlight")
+TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx")
 DECLARABLE_KINDS = (
     "number", "category", "fold", "ordinal", "yesno", "date", "dmy", "mdy", "ymd", "time", "duration", "drop",
 )  # fmt: skip
@@ -110,7 +110,7 @@ def split_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, 
 @click.option("--memory-limit", metavar="SIZE", help="Leave Parquet on the disk; hold this much, as 2GB.")
 @source_options
 def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
-    """Fit a sparse model to a table: CSV, TSV, Parquet, Excel or svmlight."""
+    """Fit a sparse model to a table: CSV, TSV, Parquet or Excel."""
     check_input(file)
     check_outputs([file], {"--out": given["model_file"], "--report": given["page"]})
     from skpursuit.apps.models.fit_table import fit_table

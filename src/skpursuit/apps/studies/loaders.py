@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import scipy.io
 from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
 
-from ..tables import ReadOptions, read_columns
 from ..tables.errors import TableProblem, attach_path
 
 
@@ -109,9 +109,11 @@ def _read_cluto(path: Path) -> tuple[csr_array, np.ndarray]:
 
 
 def _read_svmlight(path: Path) -> tuple[csr_array, np.ndarray]:
-    columns = read_columns(path, ReadOptions(format="svmlight"))
-    assert columns.matrix is not None
-    return columns.matrix, np.array(columns.column("y").to_pylist())
+    try:
+        X, y = load_svmlight_file(str(path), dtype=np.float64)
+    except (ValueError, OverflowError, MemoryError):
+        raise TableProblem("svmlight") from None
+    return csr_array(X), y
 
 
 _TEXT_READERS: dict[str, Callable[[Path], tuple[csr_array, np.ndarray]]] = {

@@ -23,7 +23,7 @@ from .delimited import read_delimited
 from .encoding import EncodedTable, TableEncoding, fit_encoding
 from .errors import TableError, TableProblem, attach_path
 from .infer_kinds import EncodingOptions
-from .readers import read_excel, read_parquet, read_svmlight, stream_parquet
+from .readers import read_excel, read_parquet, stream_parquet
 from .text_files import check_readable, uncompressed_name
 
 __all__ = [
@@ -37,12 +37,10 @@ READERS: dict[str, Callable[[Path, ReadOptions], RawTable]] = {
     "tsv": partial(read_delimited, delimiter="\t"),
     "parquet": read_parquet,
     "xlsx": read_excel,
-    "svmlight": read_svmlight,
 }
 _EXTENSIONS = {
     "tab": "tsv", "txt": "csv", "dat": "csv", "data": "csv",
-    "pq": "parquet", "svm": "svmlight", "libsvm": "svmlight", "svml": "svmlight",
-    "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
+    "pq": "parquet", "xlsm": "xlsx", "xlsb": "xlsx", "xls": "xlsx", "ods": "xlsx",
 }  # fmt: skip
 
 

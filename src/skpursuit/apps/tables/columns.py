@@ -1,7 +1,7 @@
 """A table file before interpretation: named columns, and the options of reading.
 
 A `RawColumn` holds the values of the file and converts them to numbers, days or category codes on request;
-`infer_kinds` decides what it is. The numeric columns of sparse files share one matrix.
+`infer_kinds` decides what it is.
 """
 
 from __future__ import annotations
@@ -66,14 +66,6 @@ class RawColumn:
         self.type = self.values.type
         self.is_text = bool(pyarrow.types.is_string(self.type))
         self.unit = unit  # that the file names once, for the whole column
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> RawColumn:
-        """Return a column of an array, missing where it is NaN."""
-        if values.dtype.kind != "f":
-            return cls(pyarrow.array(values.tolist()))
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        return cls(pyarrow.array(values, mask=np.isnan(values)))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -191,19 +183,14 @@ def _cast(texts: pyarrow.Array) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class RawTable:
-    """The columns of one file, each by itself but for those of a sparse matrix, which may be very many."""
+    """The columns of one file."""
 
     path: str  # where they come from, for messages
     raw: dict[str, RawColumn] = field(default_factory=dict)  # columns as the file has them
-    names: tuple[str, ...] = ()  # names of the columns of ``matrix``
-    matrix: csr_array | None = None  # further columns, of numbers
-    has_target: bool = False  # svmlight stores a target, as the column ``y``; columns it lacks are zero
 
     def __post_init__(self) -> None:
         if self.n_rows == 0:
             raise TableProblem("no rows")
-        if self.matrix is not None and not np.isfinite(self.matrix.data).all():
-            raise TableProblem("sparse gaps")
 
     @classmethod
     def of(
@@ -219,20 +206,12 @@ class RawTable:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(next(iter(self.raw.values()), ())) if self.matrix is None else int(self.matrix.shape[0])
+        return len(next(iter(self.raw.values()), ()))
 
     @property
     def all_names(self) -> tuple[str, ...]:
         """Names of all columns."""
-        return (*self.names, *self.raw)
-
-    def column(self, name: str) -> RawColumn:
-        """Return a column, wherever it is kept; zeros where the format left it out."""
-        if name in self.raw:
-            return self.raw[name]
-        if self.matrix is not None and name in self.names:
-            return RawColumn.of(self.matrix[:, [self.names.index(name)]].toarray().ravel())
-        return RawColumn.of(np.zeros(self.n_rows))
+        return tuple(self.raw)
 
     def transposed(self) -> RawTable:
         """Return the table with its rows as columns, named by the first column."""

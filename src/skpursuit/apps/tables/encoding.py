@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -91,33 +90,16 @@ class TableEncoding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Encode columns, found by name in any order; columns the encoding does not know are ignored."""
         known, found = set(columns.all_names), dict[str, CellCounts]()
         with attach_path(columns.path):
-            absent = [] if columns.has_target else [name for name in self.used if name not in known]
+            absent = [name for name in self.used if name not in known]
             if absent:
                 raise columns.transposed_name(absent[0]) or TableProblem("columns missing", names=absent)
-            parts = list(self._parts(columns, found))
+            parts = list[Matrix]()
+            for kind in filter(lambda kind: kind.features, self.columns):
+                encoded, found[kind.name] = kind.encode(columns.raw[kind.name])
+                parts.append(encoded)
             met = [(kind, found.get(kind.name, CellCounts())) for kind in self.columns]
             raise_problems(problem for one in met for problem in _problems(*one))
         return EncodedTable(_join(parts, columns.n_rows), None, self.features, self, found, path=columns.path)
-
-    def _parts(self, columns: RawTable, found: dict[str, CellCounts]) -> Iterator[Matrix]:
-        """Yield the features of all columns; those that a sparse matrix holds come together."""
-
-        def inside(kind: AnyKind) -> bool:
-            plain = isinstance(kind, Number) and not kind.flag
-            return columns.matrix is not None and plain and kind.name not in columns.raw
-
-        for together, kinds in itertools.groupby(self.columns, inside):
-            wanted = list(kinds)
-            if together:
-                place = {name: j for j, name in enumerate(columns.names)}
-                pairs = [(place[kind.name], j) for j, kind in enumerate(wanted) if kind.name in place]
-                shape = len(place), len(wanted)
-                chosen = csr_array((np.ones(len(pairs)), tuple(zip(*pairs)) or ([], [])), shape)
-                yield csr_array(columns.matrix @ chosen)
-                continue
-            for kind in filter(lambda kind: kind.features, wanted):
-                encoded, found[kind.name] = kind.encode(columns.column(kind.name))
-                yield encoded
 
     def restrict(self, features: Iterable[str]) -> TableEncoding:
         """Return the part that some features need, so that a sparse model asks for its own columns only."""
@@ -143,23 +125,17 @@ def _problems(kind: AnyKind, met: CellCounts) -> Iterator[TableProblem]:
 
 def fit_encoding(columns: RawTable, options: EncodingOptions) -> EncodedTable:
     """Learn an encoding from columns, apply it to them, and take the target out."""
-    target = options.target or "y"
+    target = options.target or ""
     holding = [name for name in columns.all_names if target.casefold() in name.casefold()]
     if options.target is not None and target not in columns.all_names and len(holding) == 1:
         warnings.warn(f"{columns.path}: the target is {quote(holding[0])}", UserWarning, stacklevel=2)
         options, target = replace(options, target=holding[0]), holding[0]
     with attach_path(columns.path):
         raise_problems(unknown_names(columns, options))
-        # A column of the sparse matrix is looked at only if it is the target, or if something is said of it.
-        alone = [name for name in columns.names if name in options.kinds or name == target]
-        known = {**{name: columns.column(name) for name in alone}, **columns.raw}
-        if columns.has_target and target != "y":
-            del known["y"]
-        kinds = infer_kinds(known, replace(options, target=target))
+        kinds = infer_kinds(columns.raw, replace(options, target=target))
         target_kind = kinds.pop(target)
         y, keep = extract_target(columns, target, target_kind, target in options.kinds)
-        block = [Number(name, 0.0) for name in columns.names if name not in alone]
-        encoding = TableEncoding(target, (*block, *kinds.values()), target_kind)
+        encoding = TableEncoding(target, tuple(kinds.values()), target_kind)
         if not encoding.features:
             told = "; ".join(f"{column.name} is {column.describe()}" for column in encoding.columns[:5])
             raise TableProblem("no features", told=told or "there is no other than the target")
@@ -181,12 +157,12 @@ def _check_range(table: EncodedTable) -> None:
 def unknown_names(columns: RawTable, options: EncodingOptions) -> Iterator[TableProblem]:
     """Yield the problems of names that no column has."""
     names, target = columns.all_names, options.target
-    if target is None and not columns.has_target:
+    if target is None:
         yield TableProblem("no target", names=names, last=names[-1])
-    elif target is not None and target not in names:
+    elif target not in names:
         yield columns.transposed_name(target) or columns.unknown(target, "target")
     for name, kind in options.kinds.items():
-        if name not in names and not columns.has_target:
+        if name not in names:
             drop = kind == "drop"
             yield columns.unknown(name, "drop" if drop else "column", "" if drop else f"={kind}")
 
@@ -195,7 +171,7 @@ def extract_target(
     columns: RawTable, name: str, kind: AnyKind, forced: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of the target, and which rows have one."""
-    column = columns.column(name)
+    column = columns.raw[name]
     if isinstance(kind, Date):
         raise TableProblem("target of dates", name=name)
     if isinstance(kind, Number | Ordinal):

@@ -1,11 +1,10 @@
-"""All formats but delimited text: Parquet by pyarrow, Excel by calamine, svmlight by scikit-learn."""
+"""All formats but delimited text: Parquet by pyarrow, Excel by calamine."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import functools
-import io
 import itertools
 import re
 import zipfile
@@ -18,16 +17,13 @@ from xml.parsers import expat
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from scipy.sparse import csr_array
-from sklearn.datasets import load_svmlight_file
 
 from skpursuit.data.disk.npy_source import list_data_files
 from skpursuit.data.disk.parquet_source import ENDINGS, row_indexes
 
-from .columns import RawColumn, RawTable, ReadOptions, last_totals
+from .columns import RawTable, ReadOptions, last_totals
 from .delimited import split_header
 from .errors import TableProblem, quote, quote_list
-from .text_files import TextFile, read_text
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -37,11 +33,6 @@ MIDNIGHT = datetime.time()
 PARQUET_BATCH_ROWS = 2**16  # rows of a Parquet file that are read at a time
 CELL = 40  # bytes of a cell of a sheet, at least
 HEAD = 50  # rows of a sheet that are looked at for the header
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+|inf|nan)(?:e[+-]?\d+)?"
-_SVMLIGHT = re.compile(rf"{_NUMBER}(?:\s+qid:\S+)?(?:\s+\d+:{_NUMBER})*", re.I | re.A)
-
-
-# -- Parquet and Excel
 
 
 def read_parquet(path: Path, options: ReadOptions) -> RawTable:
@@ -243,32 +234,3 @@ def _typed(cells: tuple[object, ...]) -> pyarrow.Array:
             return plain
     whole = [int(v) if isinstance(v, float) and v.is_integer() and abs(v) < 2**53 else v for v in values]
     return pyarrow.array([None if v is None else str(v) for v in whole], pyarrow.string())
-
-
-# -- svmlight
-
-
-def read_svmlight(path: Path, options: ReadOptions) -> RawTable:
-    """Read svmlight/libsvm text; columns are called by the numbers they have in the file."""
-    file = read_text(path, options)
-    _check_lines(file, "_")  # which Python would read into a number
-    try:
-        X, y = load_svmlight_file(io.BytesIO(file.content), dtype=np.float64, zero_based=True)
-    except (ValueError, OverflowError, MemoryError):
-        _check_lines(file)
-        raise TableProblem("svmlight") from None
-    # Columns that no row mentions are left out: numbers may be hashes, far beyond how many there are.
-    used, indices = np.unique(X.indices, return_inverse=True)
-    matrix = csr_array((X.data, indices, X.indptr), shape=(X.shape[0], used.size))
-    names = tuple(map(str, used.tolist()))
-    return RawTable(str(path), {"y": RawColumn.of(y)}, names, matrix, has_target=True)
-
-
-def _check_lines(file: TextFile, suspicious: str = "") -> None:
-    """Refuse the first line that is not svmlight, of those that hold a suspicious text."""
-    for number, text in enumerate(file.lines(), start=1):
-        line = text.partition("#")[0].strip() if suspicious in text else ""
-        indices = [int(index) for index in re.findall(r"\s(\d+):", line)]
-        ordered = indices == sorted({index for index in indices if index < 2**31})
-        if line and not (ordered and _SVMLIGHT.fullmatch(line)):
-            raise TableProblem("svmlight line", line=number, text=text.strip())
