@@ -91,7 +91,7 @@ def split_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, 
 
 
 @command
-@click.option("--target", help="The column to predict; not needed where a file stores a y.")
+@click.option("--target", help="The column to predict.")
 @click.option("-k", "k", type=COUNT, help="Features in the model.  [default: cross-validated]")
 @click.option("--selection", type=SELECTION, default="one_se", help="one_se: the fewest as good as best.")
 @click.option("--max-k", "most", type=COUNT, help="The most that cross-validation tries.")
