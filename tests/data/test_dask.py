@@ -12,21 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from skpursuit import (
-    OMP,
-    Checkpoint,
-    CoSaMP,
-    GraSP,
-    OrthogonalMatchingPursuitCV,
-    PursuitClassifier,
-    PursuitCoder,
-    PursuitFeatureSelector,
-    PursuitRegressor,
-    PursuitRegressorCV,
-    as_design,
-    datasets,
-    minimize,
-)
+import skpursuit as sk
 from tests.support.failing import fails
 
 dask = pytest.importorskip("dask")
@@ -66,7 +52,7 @@ def cluster(workers=2, processes=False, **more):
 
 
 def signal(seed, n=3000, d=150, k=6):
-    X, y, _ = datasets.make_sparse_signal(n, d, k, snr=5.0, random_state=seed)
+    X, y, _ = sk.datasets.make_sparse_signal(n, d, k, snr=5.0, random_state=seed)
     return X, y
 
 
@@ -82,29 +68,29 @@ def test_the_model_of_the_array_in_memory(seed, selector):
     X, y = signal(seed)
     X = X.astype(rng.choice([np.float32, np.float64]))
     chunks = int(rng.integers(100, 1500)), int(rng.integers(20, 200))
-    solver = CoSaMP(n_nonzero_coefs=6) if seed % 3 == 2 else OMP(n_nonzero_coefs=6)
-    design = as_design(da.from_array(X, chunks=chunks))
+    solver = sk.CoSaMP(n_nonzero_coefs=6) if seed % 3 == 2 else sk.OMP(n_nonzero_coefs=6)
+    design = sk.as_design(da.from_array(X, chunks=chunks))
     assert (design.store.row_edges[:-1] % 512 == 0).all()
     assert len(design.store.places) > 1
-    same(minimize(design, y, solver, selector), minimize(X, y, solver, selector))
+    same(sk.minimize(design, y, solver, selector), sk.minimize(X, y, solver, selector))
 
 
 def test_sparse_chunks_are_refused():
     X = sparse.random_array((4000, 120), density=0.05, rng=np.random.default_rng(3))
     lazy = da.from_array(X.toarray(), chunks=(900, 120)).map_blocks(sparse.csc_array)
     with pytest.raises(TypeError, match=r"chunk \(0, 0\) of X is sparse; .* from memory: give X\.compute"):
-        as_design(lazy)
+        sk.as_design(lazy)
 
 
 def test_any_number_of_workers_gives_the_same_bits():
     X, y = signal(1)
     lazy = da.from_array(X, chunks=(700, 150))
-    local = minimize(lazy, y, OMP(n_nonzero_coefs=8), "certified")
+    local = sk.minimize(lazy, y, sk.OMP(n_nonzero_coefs=8), "certified")
     for workers in (1, 2, 3):
         with cluster(workers):
-            design = as_design(lazy)
+            design = sk.as_design(lazy)
             assert design.store.cluster.client is not None
-            found = minimize(design, da.from_array(y), OMP(n_nonzero_coefs=8), "certified")
+            found = sk.minimize(design, da.from_array(y), sk.OMP(n_nonzero_coefs=8), "certified")
             assert found.coef.tobytes() == local.coef.tobytes()
             assert found.objective == local.objective
 
@@ -125,8 +111,8 @@ def test_trips_of_a_step(selector, loss, a_step):
     y = np.sign(y) if loss == "logistic" else y
     trips = []
     for k in (4, 12):
-        design = as_design(da.from_array(X, chunks=(700, 150)))
-        assert len(minimize(design, y, OMP(n_nonzero_coefs=k), selector, loss).support) == k
+        design = sk.as_design(da.from_array(X, chunks=(700, 150)))
+        assert len(sk.minimize(design, y, sk.OMP(n_nonzero_coefs=k), selector, loss).support) == k
         trips.append(design.store.cluster.round_trips)
     assert trips[1] - trips[0] <= 8 * a_step
     assert trips[0] <= 4 * a_step + 6
@@ -146,22 +132,22 @@ def targets(loss, seed=2, n=6000):
     return X, np.sign(z + rng.logistic(size=n)) if loss == "logistic" else z + rng.standard_t(2, n)
 
 
-FORCED = OMP(n_nonzero_coefs=8, always_include=(60, 3))
+FORCED = sk.OMP(n_nonzero_coefs=8, always_include=(60, 3))
 
 
 @pytest.mark.parametrize(
     ("loss", "solver", "weights"),
     [
-        ("logistic", OMP(n_nonzero_coefs=7, swaps=True, always_include=(3,)), "fold"),
+        ("logistic", sk.OMP(n_nonzero_coefs=7, swaps=True, always_include=(3,)), "fold"),
         ("poisson", FORCED, "fold"),
         ("multinomial", FORCED, "weights"),
         ("two targets", FORCED, "weights"),
-        ("squared", OMP(n_nonzero_coefs=12), None),
-        ("huber", OMP(n_nonzero_coefs=12), None),
-        ("squared", OMP(n_nonzero_coefs=16, positive=True, always_include=(60, 3)), "weights"),
-        ("huber", GraSP(n_nonzero_coefs=6), "fold"),
-        ("logistic", GraSP(n_nonzero_coefs=6, refit=True), "weights"),
-        ("squared", CoSaMP(n_nonzero_coefs=6, refit=True), None),
+        ("squared", sk.OMP(n_nonzero_coefs=12), None),
+        ("huber", sk.OMP(n_nonzero_coefs=12), None),
+        ("squared", sk.OMP(n_nonzero_coefs=16, positive=True, always_include=(60, 3)), "weights"),
+        ("huber", sk.GraSP(n_nonzero_coefs=6), "fold"),
+        ("logistic", sk.GraSP(n_nonzero_coefs=6, refit=True), "weights"),
+        ("squared", sk.CoSaMP(n_nonzero_coefs=6, refit=True), None),
     ],
 )
 def test_a_small_driver_finds_the_same_bits(tmp_path, loss, solver, weights):
@@ -173,35 +159,35 @@ def test_a_small_driver_finds_the_same_bits(tmp_path, loss, solver, weights):
     if weights == "fold":  # leaves out rows, those of whole tiles too
         given["sample_weight"] *= (np.arange(len(y)) % 3 > 0) & (np.arange(len(y)) // 1500 != 2)
     lazy, path = da.from_array(X, chunks=(700, 150)), tmp_path / "run"
-    whole = minimize(lazy, y, solver, "exact", loss, **given)
-    same(whole, minimize(X, y, solver, "exact", loss, **given))
-    small = as_design(lazy, memory_limit="1MiB")  # columns and rows of Q are in a file
+    whole = sk.minimize(lazy, y, solver, "exact", loss, **given)
+    same(whole, sk.minimize(X, y, solver, "exact", loss, **given))
+    small = sk.as_design(lazy, memory_limit="1MiB")  # columns and rows of Q are in a file
     stops = {"checkpoint": path, "callback": lambda record: record.iteration == 2}
-    minimize(small, y, solver, "exact", loss, **given, **stops)
+    sk.minimize(small, y, solver, "exact", loss, **given, **stops)
     with cluster(2):
-        small = as_design(lazy, memory_limit="1MiB")
+        small = sk.as_design(lazy, memory_limit="1MiB")
         for more in ({}, {"checkpoint": path}):
-            found = minimize(small, y, solver, "exact", loss, **given, **more)
+            found = sk.minimize(small, y, solver, "exact", loss, **given, **more)
             assert found.coef.tobytes() == whole.coef.tobytes()
             assert found.objective == whole.objective
             assert found.dropped.tolist() == whole.dropped.tolist()
-        if type(solver) is OMP:
-            same(minimize(small, y, solver, "certified", loss, **given), whole)
+        if type(solver) is sk.OMP:
+            same(sk.minimize(small, y, solver, "certified", loss, **given), whole)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_a_support_whose_worker_is_killed(loss):
     X, y = targets(loss)
-    lazy, solver = da.from_array(X, chunks=(1700, 150)), OMP(n_nonzero_coefs=12)
+    lazy, solver = da.from_array(X, chunks=(1700, 150)), sk.OMP(n_nonzero_coefs=12)
     with cluster(2, processes=True) as client:
-        small = as_design(lazy, memory_limit="1MiB")
+        small = sk.as_design(lazy, memory_limit="1MiB")
 
         def strike(record):
             if record.iteration == 9:
                 next(iter(client.cluster.workers.values())).process.process._process.kill()
 
-        found = minimize(small, y, solver, "exact", loss, callback=strike)
-    assert found.coef.tobytes() == minimize(X, y, solver, "exact", loss).coef.tobytes()
+        found = sk.minimize(small, y, solver, "exact", loss, callback=strike)
+    assert found.coef.tobytes() == sk.minimize(X, y, solver, "exact", loss).coef.tobytes()
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -210,7 +196,7 @@ def test_many_columns_are_used_where_the_tiles_are(moved, targets):
     """Predictions and products of more columns than the driver holds."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((2100, 150)) + 3.0
-    design, plain = as_design(da.from_array(X, chunks=(700, 60))), as_design(X)
+    design, plain = sk.as_design(da.from_array(X, chunks=(700, 60))), sk.as_design(X)
     if moved:
         parts = {"centre": X.mean(axis=0), "scale": X.std(axis=0)}
         rows = {"rows": np.arange(0, 2100, 2), "root": np.sqrt(rng.random(1050))}
@@ -232,10 +218,10 @@ def test_many_columns_are_used_where_the_tiles_are(moved, targets):
 def test_a_run_goes_on_from_its_checkpoint_with_the_same_x_alone(tmp_path):
     X, y = signal(2)
     lazy, path = da.from_array(X, chunks=(700, 150)), tmp_path / "run"
-    minimize(lazy, y, OMP(n_nonzero_coefs=8), checkpoint=path, callback=lambda r: r.iteration == 3)
+    sk.minimize(lazy, y, sk.OMP(n_nonzero_coefs=8), checkpoint=path, callback=lambda r: r.iteration == 3)
     X[2000, 77] += 1.0
     with pytest.raises(ValueError, match="different X"):
-        minimize(da.from_array(X, chunks=(700, 150)), y, OMP(n_nonzero_coefs=8), checkpoint=path)
+        sk.minimize(da.from_array(X, chunks=(700, 150)), y, sk.OMP(n_nonzero_coefs=8), checkpoint=path)
 
 
 # -- estimators -----------------------------------------------------------------------------------------
@@ -244,19 +230,19 @@ def test_a_run_goes_on_from_its_checkpoint_with_the_same_x_alone(tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        PursuitRegressor(n_nonzero_coefs=6, scale="column"),
-        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8),
-        PursuitRegressorCV(solver="omp", max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
-        OrthogonalMatchingPursuitCV(),
-        PursuitClassifier(n_nonzero_coefs=4),
+        sk.PursuitRegressor(n_nonzero_coefs=6, scale="column"),
+        sk.PursuitRegressorCV(solver="omp", max_nonzero_coefs=8),
+        sk.PursuitRegressorCV(solver="omp", max_nonzero_coefs=8, scoring="neg_mean_absolute_error"),
+        sk.OrthogonalMatchingPursuitCV(),
+        sk.PursuitClassifier(n_nonzero_coefs=4),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_estimators(model):
     X, y = signal(4, n=1500)
     lazy, weights = da.from_array(X, chunks=(400, 90)), np.arange(1500) % 3
-    labels = y > 0 if isinstance(model, PursuitClassifier) else y
-    more = {} if isinstance(model, OrthogonalMatchingPursuitCV) else {"sample_weight": weights}
+    labels = y > 0 if isinstance(model, sk.PursuitClassifier) else y
+    more = {} if isinstance(model, sk.OrthogonalMatchingPursuitCV) else {"sample_weight": weights}
     expected = model.fit(X, labels, **more).predict(X)
     coef = model.coef_.copy()
     model.fit(lazy, da.from_array(labels, chunks=500), **more)
@@ -271,8 +257,8 @@ def test_data_frames():
     X, y = signal(5, n=1000, d=20)
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(20)]).assign(y=y, ok=y > 0)
     lazy = dd.from_pandas(frame, npartitions=3)
-    model = PursuitRegressor(n_nonzero_coefs=3).fit(lazy, "y")
-    plain = PursuitRegressor(n_nonzero_coefs=3).fit(frame.drop(columns="y"), y)
+    model = sk.PursuitRegressor(n_nonzero_coefs=3).fit(lazy, "y")
+    plain = sk.PursuitRegressor(n_nonzero_coefs=3).fit(frame.drop(columns="y"), y)
     assert model.feature_names_in_.tolist() == plain.feature_names_in_.tolist()
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-9, atol=1e-12)
     predicted = model.predict(lazy.drop(columns="y"))
@@ -281,23 +267,23 @@ def test_data_frames():
     expected = plain.score(frame.drop(columns="y"), y, weights)
     assert model.score(lazy.drop(columns="y"), lazy["y"], weights) == pytest.approx(expected)
     assert model.score(lazy, "y", weights) == pytest.approx(expected)
-    fails(r"not numeric: name;", as_design, lazy.assign(name="a"), error=TypeError)
+    fails(r"not numeric: name;", sk.as_design, lazy.assign(name="a"), error=TypeError)
     with pytest.raises(TypeError, match="folds are then weights"):
-        PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
+        sk.PursuitRegressorCV(solver="omp", scoring=lambda m, X, y: 0.0).fit(lazy.drop(columns="y"), y)
 
 
 def test_nullable_columns_without_a_null():
     frame = pd.DataFrame({"x": np.arange(100.0), "n": pd.array(range(100), dtype="Int64")})
     frame["b"] = pd.array([True, False] * 50, dtype="boolean")
     lazy, y = dd.from_pandas(frame, npartitions=3), frame.x.to_numpy()
-    model = PursuitRegressor(n_nonzero_coefs=1).fit(lazy, y)
+    model = sk.PursuitRegressor(n_nonzero_coefs=1).fit(lazy, y)
     np.testing.assert_allclose(model.predict(lazy).compute(), y, atol=1e-9)
 
 
 def test_chosen_features_are_lazy():
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
-    model = PursuitFeatureSelector(n_features_to_select=4).fit(lazy, y)
+    model = sk.PursuitFeatureSelector(n_features_to_select=4).fit(lazy, y)
     chosen = model.transform(lazy)
     assert isinstance(chosen, da.Array)
     np.testing.assert_array_equal(chosen.compute(), model.transform(X))
@@ -312,9 +298,9 @@ def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
     X, y = signal(4, n=1500)
     lazy = da.from_array(X, chunks=(400, 150))
     with pytest.warns(UserWarning, match="X is not a plain array in memory"):
-        ours = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
+        ours = sk.PursuitRegressorCV(max_nonzero_coefs=8, cv=cv).fit(lazy, y)
     assert ours.choice_["family"] == "omp"
-    plain = PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
+    plain = sk.PursuitRegressorCV(max_nonzero_coefs=8, cv=cv, solver="omp").fit(X, y)
     if cv != 3:
         np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9, atol=1e-9)
 
@@ -323,12 +309,12 @@ def test_folds_are_weights_of_rows_and_omp_stands_for_auto(cv):
 def test_selectors_that_read_rows_are_refused_with_their_price(selector):
     X, y = signal(4, n=1500)
     with pytest.raises(ValueError, match=r"each look is a trip of about \d+ ms"):
-        minimize(da.from_array(X, chunks=(400, 150)), y, OMP(n_nonzero_coefs=3), selector)
+        sk.minimize(da.from_array(X, chunks=(400, 150)), y, sk.OMP(n_nonzero_coefs=3), selector)
 
 
 def test_coding_is_lazy():
     rng = np.random.default_rng(0)
-    coder = PursuitCoder(rng.standard_normal((12, 30)), n_nonzero_coefs=3)
+    coder = sk.PursuitCoder(rng.standard_normal((12, 30)), n_nonzero_coefs=3)
     X = rng.standard_normal((100, 30))
     codes = coder.transform(da.from_array(X, chunks=(40, 30)))
     assert isinstance(codes, da.Array)
@@ -343,15 +329,15 @@ def test_coding_is_lazy():
 
 def test_bad_input():
     X, _ = signal(6, n=1100)
-    fails("two-dimensional", as_design, da.from_array(X[0]))
-    fails("complex", as_design, da.from_array(X + 0j), error=TypeError)
-    fails("empty", as_design, da.from_array(X[:0]))
-    fails("Dask array or data frame", as_design, dask.delayed(X), error=TypeError)
+    fails("two-dimensional", sk.as_design, da.from_array(X[0]))
+    fails("complex", sk.as_design, da.from_array(X + 0j), error=TypeError)
+    fails("empty", sk.as_design, da.from_array(X[:0]))
+    fails("Dask array or data frame", sk.as_design, dask.delayed(X), error=TypeError)
     wrong = da.from_array(X, chunks=(400, 150)).map_blocks(lambda part: part[1:], dtype=float, meta=X[:0])
-    fails(r"chunk \(0, 0\) of X has the shape \(399, 150\)", as_design, wrong)
+    fails(r"chunk \(0, 0\) of X has the shape \(399, 150\)", sk.as_design, wrong)
     X[700, 3] = np.nan
     with pytest.raises(ValueError, match="NaN or infinity, first in column 3"):
-        minimize(da.from_array(X, chunks=(400, 150)), X[:, 0], OMP(n_nonzero_coefs=2))
+        sk.minimize(da.from_array(X, chunks=(400, 150)), X[:, 0], sk.OMP(n_nonzero_coefs=2))
 
 
 def test_rows_whose_number_is_not_known():
@@ -360,7 +346,10 @@ def test_rows_whose_number_is_not_known():
     some = lazy[lazy[:, 0] > 0]
     assert np.isnan(some.shape[0])
     kept = X[:, 0] > 0
-    same(minimize(some, y[kept], OMP(n_nonzero_coefs=4)), minimize(X[kept], y[kept], OMP(n_nonzero_coefs=4)))
+    same(
+        sk.minimize(some, y[kept], sk.OMP(n_nonzero_coefs=4)),
+        sk.minimize(X[kept], y[kept], sk.OMP(n_nonzero_coefs=4)),
+    )
 
 
 def test_a_cluster_without_workers():
@@ -370,13 +359,13 @@ def test_a_cluster_without_workers():
     with cluster(0), dask.config.set({"skpursuit.no-workers": 0.3}):
         for source, targets in ((da.from_array(X, chunks=(400, 150)), y), (X, lazy_y), (frame, "a")):
             with pytest.raises(ClusterError, match=r"no workers for 0\.3 s"):
-                minimize(source, targets, OMP(n_nonzero_coefs=2))
+                sk.minimize(source, targets, sk.OMP(n_nonzero_coefs=2))
     with cluster(1) as client, dask.config.set({"skpursuit.no-workers": 0.3}):
-        design = as_design(da.from_array(X, chunks=(400, 150)))
+        design = sk.as_design(da.from_array(X, chunks=(400, 150)))
         client.cluster.scale(0)
         while client.nthreads():
             time.sleep(0.05)
-        fails(r"no workers for 0\.3 s", minimize, design, y, OMP(n_nonzero_coefs=2), error=ClusterError)
+        fails(r"no workers for 0\.3 s", sk.minimize, design, y, sk.OMP(n_nonzero_coefs=2), error=ClusterError)
 
 
 RELEASED = threading.Event()
@@ -393,7 +382,7 @@ def test_a_worker_that_hangs():
     with cluster(1), dask.config.set({"skpursuit.deadline": 0.3}):
         lazy = da.from_array(X, chunks=(400, 150)).map_blocks(stuck, dtype=float, meta=X[:0])
         with pytest.raises(ClusterError, match=r"no task on the Dask cluster has ended for 0\.3 s"):
-            minimize(lazy, y, OMP(n_nonzero_coefs=2))
+            sk.minimize(lazy, y, sk.OMP(n_nonzero_coefs=2))
         RELEASED.set()
 
 
@@ -404,14 +393,14 @@ def hungry(part):
 
 def test_a_worker_out_of_memory(tmp_path):
     X, y = signal(8, n=1100)
-    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=4)
-    minimize(lazy, y, solver, "exact", checkpoint=path, callback=lambda r: r.iteration == 1)
+    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", sk.OMP(n_nonzero_coefs=4)
+    sk.minimize(lazy, y, solver, "exact", checkpoint=path, callback=lambda r: r.iteration == 1)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1, processes=True, memory_limit="500MB"),
         pytest.raises(ClusterError, match="most likely for want of memory"),
     ):
-        minimize(lazy.map_blocks(hungry, dtype=float, meta=X[:0]), y, solver, "exact", checkpoint=path)
+        sk.minimize(lazy.map_blocks(hungry, dtype=float, meta=X[:0]), y, solver, "exact", checkpoint=path)
     goes_on(path, lazy, y, solver)
 
 
@@ -423,9 +412,9 @@ def test_a_cluster_is_empty_after_slow_trips(monkeypatch):
     gc.disable()
     try:
         with cluster(2) as client:
-            minimize(lazy, y, OMP(n_nonzero_coefs=4), "exact")
+            sk.minimize(lazy, y, sk.OMP(n_nonzero_coefs=4), "exact")
             small = da.from_array(np.tile(X, (20, 1)), chunks=(4000, 150))
-            minimize(as_design(small, memory_limit="1MiB"), np.tile(y, 20), OMP(5), "exact", "huber")
+            sk.minimize(sk.as_design(small, memory_limit="1MiB"), np.tile(y, 20), sk.OMP(5), "exact", "huber")
             del small
             began = time.monotonic()
             while client.cluster.scheduler.tasks and time.monotonic() < began + 10:
@@ -443,9 +432,9 @@ def slow(part):
 def goes_on(path, X, y, solver):
     """Whether a run goes on from its checkpoint, behind its first two steps, to the same bits."""
     steps = []
-    again = minimize(X, y, solver, "exact", checkpoint=path, callback=lambda r: steps.append(r.iteration))
+    again = sk.minimize(X, y, solver, "exact", checkpoint=path, callback=lambda r: steps.append(r.iteration))
     assert steps[0] >= 2
-    assert again.coef.tobytes() == minimize(X, y, solver, "exact").coef.tobytes()
+    assert again.coef.tobytes() == sk.minimize(X, y, solver, "exact").coef.tobytes()
 
 
 def stop_a_worker(client):
@@ -465,7 +454,7 @@ def end_the_scheduler(client):
 )
 def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
     X, y = signal(8, n=1100)
-    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", OMP(n_nonzero_coefs=5)
+    lazy, path, solver = da.from_array(X, chunks=(400, 150)), tmp_path / "run", sk.OMP(n_nonzero_coefs=5)
     after = []
     settings = {
         "skpursuit.deadline": 2,
@@ -474,12 +463,12 @@ def test_a_cluster_that_is_lost_within_a_run(tmp_path, strike, processes, told):
     }
     with dask.config.set(settings), cluster(1, processes) as client:
         with pytest.raises(ClusterError, match=told):
-            minimize(
+            sk.minimize(
                 lazy,
                 y,
                 solver,
                 "exact",
-                checkpoint=Checkpoint(path, interval=1e9),
+                checkpoint=sk.Checkpoint(path, interval=1e9),
                 callback=lambda r: after.append(strike(client)) if r.iteration == 1 else None,
             )
         for mend in filter(None, after):

@@ -7,15 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skpursuit import (
-    OMP,
-    PursuitClassifier,
-    PursuitClassifierCV,
-    PursuitFeatureSelector,
-    PursuitRegressor,
-    as_design,
-    minimize,
-)
+import skpursuit as sk
 from skpursuit.data.disk.file_store import FileStore
 from tests.support.failing import fails
 
@@ -39,11 +31,11 @@ def test_parquet_gives_the_model_of_the_data_frame(tmp_path, pieces, limit):
         frame.iloc[part].to_parquet(tmp_path / f"part{k}.parquet", row_group_size=700)
     path = tmp_path if pieces > 1 else tmp_path / "part0.parquet"
     X = frame.drop(columns=["town", "y"])
-    true = PursuitRegressor(n_nonzero_coefs=5).fit(X, frame["y"])
-    design = as_design(path, memory_limit=limit, exclude=["town", "y"])
+    true = sk.PursuitRegressor(n_nonzero_coefs=5).fit(X, frame["y"])
+    design = sk.as_design(path, memory_limit=limit, exclude=["town", "y"])
     assert isinstance(design.store, FileStore) == (limit == "1MiB")
     for y in (frame["y"], "y"):
-        ours = PursuitRegressor(n_nonzero_coefs=5).fit(design, y)
+        ours = sk.PursuitRegressor(n_nonzero_coefs=5).fit(design, y)
         np.testing.assert_array_equal(ours.support_, true.support_)
         np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9)
         assert list(ours.feature_names_in_) == list(X.columns)
@@ -54,13 +46,15 @@ def test_parquet_gives_the_model_of_the_data_frame(tmp_path, pieces, limit):
 def test_a_column_of_parquet_as_target(tmp_path):
     frame = table().drop(columns="town")
     frame.to_parquet(tmp_path / "x.parquet")
-    ours = minimize(tmp_path / "x.parquet", "y", OMP(n_nonzero_coefs=4))
-    true = minimize(frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(), OMP(n_nonzero_coefs=4))
+    ours = sk.minimize(tmp_path / "x.parquet", "y", sk.OMP(n_nonzero_coefs=4))
+    true = sk.minimize(
+        frame.drop(columns="y").to_numpy(float), frame["y"].to_numpy(), sk.OMP(n_nonzero_coefs=4)
+    )
     np.testing.assert_array_equal(ours.support, true.support)
     with pytest.raises(ValueError, match="y is 'y', a column of X; leave it out"):
-        minimize(as_design(tmp_path / "x.parquet"), "y", OMP(n_nonzero_coefs=4))
+        sk.minimize(sk.as_design(tmp_path / "x.parquet"), "y", sk.OMP(n_nonzero_coefs=4))
     with pytest.raises(ValueError, match="y names 'z', which X does not have"):
-        minimize(tmp_path / "x.parquet", "z", OMP(n_nonzero_coefs=4))
+        sk.minimize(tmp_path / "x.parquet", "z", sk.OMP(n_nonzero_coefs=4))
 
 
 @pytest.mark.parametrize("limit", ["1MiB", "1GB"])
@@ -68,16 +62,16 @@ def test_predictions_find_columns_by_name(tmp_path, limit):
     frame = table().drop(columns="town")
     frame.to_parquet(tmp_path / "x.parquet", row_group_size=512)
     frame[frame.columns[::-1]].to_parquet(tmp_path / "other.parquet", row_group_size=512)
-    model = PursuitRegressor(n_nonzero_coefs=5).fit(tmp_path / "x.parquet", "y")
+    model = sk.PursuitRegressor(n_nonzero_coefs=5).fit(tmp_path / "x.parquet", "y")
     expected = model.predict(frame.drop(columns="y"))
     for name in ("x.parquet", "other.parquet"):  # which have the target as well
-        design = as_design(tmp_path / name, memory_limit=limit)
+        design = sk.as_design(tmp_path / name, memory_limit=limit)
         np.testing.assert_allclose(model.predict(design), expected, rtol=1e-9)
         assert model.score(tmp_path / name, "y") == pytest.approx(
             model.score(frame.drop(columns="y"), frame["y"])
         )
     with pytest.raises(ValueError, match="the model names 'x7', which X does not have"):
-        model.predict(as_design(tmp_path / "x.parquet", exclude=["x7"]))
+        model.predict(sk.as_design(tmp_path / "x.parquet", exclude=["x7"]))
 
 
 def write(frame, path, **types):
@@ -96,53 +90,53 @@ def test_files_of_a_folder_may_differ_in_the_order_and_width_of_their_columns(tm
     write(frame[:1000], tmp_path / "f" / "a.parquet", x0="float32", x1="float32", x2="float32")
     write(frame.loc[1000:, ["x2", "x0", "x1"]], tmp_path / "f" / "b.pq")
     (tmp_path / "f" / "._b.parquet").write_bytes(b"of another system")
-    design = as_design(tmp_path / "f")
+    design = sk.as_design(tmp_path / "f")
     np.testing.assert_array_equal(design.columns(np.arange(3)).T[1000:], frame[1000:])
     assert design.store.names == ["x0", "x1", "x2"]
     write(frame[:5], tmp_path / "f" / "b.pq", x1="string")
-    fails(r"b\.pq: columns 'x1' are not numeric", as_design, tmp_path / "f")
+    fails(r"b\.pq: columns 'x1' are not numeric", sk.as_design, tmp_path / "f")
     write(frame[:5].rename(columns={"x1": "z"}), tmp_path / "f" / "b.pq")
-    fails(r"b\.pq: its columns .* \(only one of the two has 'x1'\)", as_design, tmp_path / "f")
+    fails(r"b\.pq: its columns .* \(only one of the two has 'x1'\)", sk.as_design, tmp_path / "f")
 
 
 def test_parquet_with_equal_names_or_without_files_is_refused(tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table([[1.0], [2.0], [3.0]], names=["a", "b", "a"]), tmp_path / "x.parquet")
-    fails(r"x\.parquet: it has several columns 'a'", as_design, tmp_path / "x.parquet")
-    assert as_design(tmp_path / "x.parquet", columns=["b"]).shape == (1, 1)
+    fails(r"x\.parquet: it has several columns 'a'", sk.as_design, tmp_path / "x.parquet")
+    assert sk.as_design(tmp_path / "x.parquet", columns=["b"]).shape == (1, 1)
     (tmp_path / "folder.parquet" / "year=1999").mkdir(parents=True)
     with pytest.raises(ValueError, match=r"no \.parquet file in it; folders below it are not looked at"):
-        as_design(tmp_path / "folder.parquet")
+        sk.as_design(tmp_path / "folder.parquet")
     np.save(tmp_path / "y.npy", np.ones(40))  # it may be y, which lies beside the pieces of X
-    fails(r"y\.npy: .*two-dimensional, got 1", as_design, tmp_path / "y.npy")
-    fails(r"two kinds, folder\.parquet and y\.npy; .* as a list", as_design, tmp_path)
+    fails(r"y\.npy: .*two-dimensional, got 1", sk.as_design, tmp_path / "y.npy")
+    fails(r"two kinds, folder\.parquet and y\.npy; .* as a list", sk.as_design, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:.*row group")
 def test_parquet_that_cannot_be_used(tmp_path):
     frame = table()
     frame.to_parquet(tmp_path / "a.parquet")
-    fails(r"a\.parquet: columns 'town' are not numeric.*\['town'\]", as_design, tmp_path / "a.parquet")
+    fails(r"a\.parquet: columns 'town' are not numeric.*\['town'\]", sk.as_design, tmp_path / "a.parquet")
     (tmp_path / "b.parquet").write_bytes(b"nothing")
-    fails(r"b\.parquet: it cannot be read as Parquet", as_design, tmp_path, exclude=["town"])
+    fails(r"b\.parquet: it cannot be read as Parquet", sk.as_design, tmp_path, exclude=["town"])
     frame.drop(columns="x3").to_parquet(tmp_path / "b.parquet")
-    fails(r"b\.parquet: its columns are not those of .*a\.parquet", as_design, tmp_path, exclude=["town"])
+    fails(r"b\.parquet: its columns are not those of .*a\.parquet", sk.as_design, tmp_path, exclude=["town"])
     frame.loc[2500, "x5"] = np.nan
     frame.to_parquet(tmp_path / "b.parquet", row_group_size=512)
-    design = as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
-    fails(r"first in column 5, row 5500 \('x5'\)", as_design, tmp_path, exclude=["town", "y"])
+    design = sk.as_design(tmp_path, memory_limit="1MiB", exclude=["town", "y"])
+    fails(r"first in column 5, row 5500 \('x5'\)", sk.as_design, tmp_path, exclude=["town", "y"])
     with pytest.raises(ValueError, match=r"first in column 5, row 5500, in .*b\.parquet \('x5'\)"):
-        minimize(design, np.ones(6000), OMP(n_nonzero_coefs=2))
+        sk.minimize(design, np.ones(6000), sk.OMP(n_nonzero_coefs=2))
 
 
 def test_row_groups_that_are_large_are_told(tmp_path):
     frame = table(8000).drop(columns="town")
     frame.to_parquet(tmp_path / "large.parquet", row_group_size=8000)
     with pytest.warns(UserWarning, match=r"large\.parquet: a row group of 8000 rows takes .*=512"):
-        as_design(tmp_path / "large.parquet", memory_limit="2MB")
+        sk.as_design(tmp_path / "large.parquet", memory_limit="2MB")
     frame.to_parquet(tmp_path / "large.parquet", row_group_size=512)
     with warnings.catch_warnings(action="error"):  # as it was advised
-        as_design(tmp_path / "large.parquet", memory_limit="2MB")
+        sk.as_design(tmp_path / "large.parquet", memory_limit="2MB")
 
 
 KINDS = {  # of labels, with the classes a classifier should know
@@ -169,21 +163,21 @@ def test_a_column_of_labels_keeps_its_type(tmp_path, kind, where):
         for k, part in enumerate(np.array_split(np.arange(600), 3 if where == "folder" else 1)):
             frame.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
     X, y = frame[list("abcde")], np.array(frame["label"].tolist())
-    for model in (PursuitClassifier(), PursuitClassifierCV(solver="omp", cv=3)):
+    for model in (sk.PursuitClassifier(), sk.PursuitClassifierCV(solver="omp", cv=3)):
         ours, true = clone(model).fit(path, "label"), clone(model).fit(X, y)
         assert ours.classes_.tolist() == classes
         assert type(ours.classes_.tolist()[0]) is type(classes[0])
         np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-7, atol=1e-9)
         assert ours.score(path, "label") == true.score(X, y)
     ours, true = (
-        PursuitFeatureSelector(n_features_to_select=2).fit(*data) for data in ((path, "label"), (X, y))
+        sk.PursuitFeatureSelector(n_features_to_select=2).fit(*data) for data in ((path, "label"), (X, y))
     )
     np.testing.assert_array_equal(ours.support_, true.support_)
     if kind in ("text", "category"):
         with pytest.raises(ValueError, match=r"y must be numbers .* for classes use a classifier"):
-            PursuitRegressor().fit(path, "label")
+            sk.PursuitRegressor().fit(path, "label")
     else:
-        ours, true = PursuitRegressor().fit(path, "label"), PursuitRegressor().fit(X, y.astype(float))
+        ours, true = sk.PursuitRegressor().fit(path, "label"), sk.PursuitRegressor().fit(X, y.astype(float))
         np.testing.assert_allclose(ours.coef_, true.coef_, rtol=1e-9, atol=1e-12)
 
 
@@ -195,21 +189,21 @@ def test_labels_with_holes_are_refused_by_the_name_of_their_column(tmp_path, val
     lazy = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
     for path, told in ((tmp_path / "x.parquet", "nulls"), (lazy, "missing values")):
         with pytest.raises(ValueError, match=f"column 'label', which is y, has {told}"):
-            PursuitClassifier().fit(path, "label")
+            sk.PursuitClassifier().fit(path, "label")
 
 
 def test_files_that_differ_in_the_type_of_the_labels_are_refused(tmp_path):
     for k, label in enumerate((["1", "2"], [1, 2])):
         pd.DataFrame({"a": [1.0, 2.0], "label": label}).to_parquet(tmp_path / f"{k}.parquet")
     with pytest.raises(ValueError, match=r"1\.parquet: column 'label' has another type than in .*0\.parquet"):
-        PursuitClassifier().fit(tmp_path, "label")
+        sk.PursuitClassifier().fit(tmp_path, "label")
 
 
 def test_the_index_of_a_data_frame_in_parquet_is_no_column(tmp_path):
     frame = pd.DataFrame({"x": np.arange(9.0), "z": np.ones(9)})
     for name in ("id", "__null_dask_index__", None):  # as users, Dask and pandas call it
         frame.set_index(pd.Index(range(9, 18)[::-1], name=name)).to_parquet(tmp_path / "x.parquet")
-        assert as_design(tmp_path / "x.parquet").store.names == ["x", "z"]
+        assert sk.as_design(tmp_path / "x.parquet").store.names == ["x", "z"]
 
 
 def test_a_target_of_dates_is_refused_by_its_name(tmp_path):
@@ -218,7 +212,7 @@ def test_a_target_of_dates_is_refused_by_its_name(tmp_path):
     with pytest.raises(
         TypeError, match="column 'when', which is y, has dates or times; make numbers of them"
     ):
-        PursuitRegressor(n_nonzero_coefs=2).fit(tmp_path / "x.parquet", "when")
+        sk.PursuitRegressor(n_nonzero_coefs=2).fit(tmp_path / "x.parquet", "when")
 
 
 @pytest.mark.filterwarnings("ignore:.*row group")
@@ -228,10 +222,10 @@ def test_files_may_be_listed(tmp_path, limit):
     for k, rows in enumerate(np.array_split(np.arange(3000), 3)):
         frame.iloc[rows].to_parquet(tmp_path / f"part{k}.parquet")
     files = [tmp_path / f"part{k}.parquet" for k in range(3)]
-    listed = as_design(files, memory_limit=limit, exclude=["y"])
-    whole = as_design(tmp_path, memory_limit=limit, exclude=["y"])
-    solver = OMP(n_nonzero_coefs=4)
-    found = minimize(listed, "y", solver)
-    np.testing.assert_array_equal(found.coef, minimize(whole, "y", solver).coef)
-    np.testing.assert_array_equal(found.coef, minimize(files, "y", solver).coef)
-    assert as_design(files[::-1], exclude=["y"]).columns(np.array([0]))[0][0] == frame["x0"][2000]
+    listed = sk.as_design(files, memory_limit=limit, exclude=["y"])
+    whole = sk.as_design(tmp_path, memory_limit=limit, exclude=["y"])
+    solver = sk.OMP(n_nonzero_coefs=4)
+    found = sk.minimize(listed, "y", solver)
+    np.testing.assert_array_equal(found.coef, sk.minimize(whole, "y", solver).coef)
+    np.testing.assert_array_equal(found.coef, sk.minimize(files, "y", solver).coef)
+    assert sk.as_design(files[::-1], exclude=["y"]).columns(np.array([0]))[0][0] == frame["x0"][2000]
