@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import csv
 import inspect
 import io
 import re
@@ -53,6 +54,15 @@ def test_examples_of_the_pages_print_what_they_say(page, tmp_path, monkeypatch):
         run_examples(page)
     except ModuleNotFoundError as missing:  # of the projects that this one works with
         pytest.skip(f"{missing.name} is not installed")
+
+
+def test_the_front_picture_says_what_was_measured():
+    with open(DOCS / "results" / "landing.csv", encoding="utf-8") as lines:
+        last = {row["selector"]: row for row in csv.DictReader(lines)}
+    picture = (DOCS / "pictures" / "speed.svg").read_text(encoding="utf-8")
+    for column in ("seconds", "bytes_read"):
+        ratio = float(last["exact"][column]) / float(last["auto"][column])
+        assert f"{ratio:.0f} times" in picture
 
 
 def test_every_public_name_has_a_place_and_an_example_in_the_reference():
