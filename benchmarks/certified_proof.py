@@ -14,7 +14,7 @@ import numpy as np
 from hostile_cases.tables import ARRAYS, OTHERS, SIGNALS
 
 from skpursuit.data.codes.coded_tile import CodedTile
-from skpursuit.kernels import code_products as products
+from skpursuit.kernels import codes as products
 
 Matrix = np.ndarray
 REAL = np.longdouble

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import skpursuit as sk
-from skpursuit.fit.gram_schmidt import dependent_columns
+from skpursuit.fit.growing import dependent_columns
 from skpursuit.loop.run import make_run
 from skpursuit.solvers.matching_pursuit import MAX_REJECTIONS
 

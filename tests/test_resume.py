@@ -10,7 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import skpursuit as sk
 from skpursuit.data.design import Design
-from skpursuit.fit.gram_schmidt import empty_factor
+from skpursuit.fit.growing import empty_factor
 from skpursuit.problem.losses.logistic import Multinomial
 
 N, D = 700, 60

@@ -14,7 +14,7 @@ def with_zeros(rng, n, d):
     return np.where(rng.random((n, d)) < 0.1, rng.standard_normal((n, d)), 0.0)
 
 
-NO_PATHS = "skpursuit.selectors.speculation.MAX_POOR_ROUNDS", 0
+NO_PATHS = "skpursuit.numerics.tuning.MAX_POOR_ROUNDS", 0
 
 
 def test_few_columns_are_recomputed_on_a_gaussian_design():

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, Survey, drop_zero_weight_rows
+from skpursuit.fit.newton import minimize_convex_1d
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, FloatType, Indices
 from skpursuit.numerics.blas import single_threaded_blas
-from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 from skpursuit.parameters import RandomSource

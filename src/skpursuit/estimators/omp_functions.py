@@ -28,7 +28,7 @@ from skpursuit.data.view import View
 from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.estimators.parameter_rules import check_values, is_auto
-from skpursuit.fit.gram_schmidt import orthogonalise
+from skpursuit.fit.growing import orthogonalise
 from skpursuit.loop.run import make_run
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from skpursuit.data.design import Design
-from skpursuit.fit.gram_schmidt import QRFactor
-from skpursuit.fit.growing import solve_factor, start_factor
+from skpursuit.fit.growing import QRFactor, solve_factor, start_factor
 from skpursuit.fit.newton import both_triangles, fit_support, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file

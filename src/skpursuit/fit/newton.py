@@ -12,8 +12,9 @@ Multinomial loss couples the classes of a sample, so its Hessian has a block for
 factorised by Cholesky, damped as little as it takes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ COARSE = 1e-3  # of a coefficient, that a last step may move it without a gain t
 MAX_BACKTRACKS = 60  # of a step before it is given up
 KEEP_HESSIAN = 0.03  # while a step should gain at most this share of what the one before should have
 MAX_CG, CG_TOL = 25, 1e-2  # steps of conjugate gradients; the squared size of what they leave
+MAX_BISECTIONS = 1100  # of a bracket, which reach the smallest step of all
 LEAST_CURVATURE = 1e-4  # of the loss of a sample: it keeps conjugate gradients from going too far
 MIN_TRUSTED_STEP = 0.25  # shorter steps show that curvature at z says little about the way to the minimum
 
@@ -397,3 +399,33 @@ def both_triangles(lower: Floats, b: Floats) -> Floats:
     from scipy.linalg.lapack import dpotrs
 
     return dpotrs(lower, b, lower=True)[0]
+
+
+def minimize_convex_1d(
+    slopes: Callable[[float], tuple[float, float]], limit: float, tolerance: float
+) -> float:
+    """The t in [0, limit] where a convex function that falls at 0 is least.
+
+    `slopes(t)` gives its first and second derivative. A slope of at most `tolerance` is a minimum. The sign
+    of the slope tells on which side the minimum lies, so that a bracket around it shrinks at every look, and
+    Newton's steps are taken as long as they stay inside. The function itself is never asked for: near its
+    minimum it is flat to half of the digits, and a search that compares its values ends there. Flat pieces
+    and infinite values do no harm either; they cost some bisections.
+    """
+    low, high = 0.0, limit
+    first, second = slopes(high)
+    if first <= 0.0:
+        return high
+    t = 0.0
+    first, second = slopes(t)
+    for _ in range(MAX_BISECTIONS):
+        t = t - first / second if second > 0 and isfinite(first / second) else low
+        if not low < t < high:
+            t = 0.5 * (low + high)
+        first, second = slopes(t)
+        low, high = (t, high) if first < 0 else (low, t)
+        if abs(first) <= tolerance:
+            return t
+        if high - low <= 1e-15 * high:
+            break
+    return low  # where the function still falls; it may be infinite at the other end

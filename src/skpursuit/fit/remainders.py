@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg.blas import daxpy, dtpsv
 
 from skpursuit.data.caches import gram_column
-from skpursuit.fit.gram_schmidt import QRFactor, are_dependent, row_products
+from skpursuit.fit.growing import QRFactor, are_dependent, row_products
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import outer_error_bound
 from skpursuit.numerics.float_range import EPS

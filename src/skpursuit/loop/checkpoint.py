@@ -1,7 +1,7 @@
 """Checkpoints: a state and its history in one file, written atomically, never pickled.
 
 The factor of a fit, which is as large as the columns of the support, is left out. It is made again from those
-columns when a run goes on (`fit/gram_schmidt.py`).
+columns when a run goes on (`fit/growing.py`).
 """
 
 import hashlib

@@ -16,7 +16,7 @@ import numpy as np
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 
 if TYPE_CHECKING:
-    from skpursuit.fit.gram_schmidt import QRFactor
+    from skpursuit.fit.growing import QRFactor
     from skpursuit.problem.problem import Problem
 
 
@@ -71,7 +71,7 @@ class State:
     status : Status, optional
         Set by the solver when it is done.
     factor : QRFactor, optional
-        The support as `fit/gram_schmidt.py` factorised it, for fits that grow it column by column. A
+        The support as `fit/growing.py` factorised it, for fits that grow it column by column. A
         checkpoint leaves it out.
     last_update : SparseUpdate, optional
         How this point came from the last one, where a solver moves instead of fitting.

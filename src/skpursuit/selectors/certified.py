@@ -15,19 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from skpursuit.data.design import Design
+from skpursuit.numerics import tuning
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, are_columns
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import Estimate
-from skpursuit.numerics.tuning import (
-    COSTS,
-    NANO,
-    RECOMPUTED,
-    SECOND_BYTE_ROWS,
-    SECOND_BYTE_SELECTIONS,
-    STEPS_PER_CODE_PASS,
-    TILE_LOOK,
-    UNVERIFIED_STOP_RATIO,
-)
 from skpursuit.parameters import check_count
 from skpursuit.problem.scores import top_k
 from skpursuit.selectors.base import BoundSelector, Exact, Selector
@@ -79,10 +70,10 @@ class Certified(CodeSelector):
     def _fine(self, design: Design, expect: Workload) -> bool:
         """Whether a second byte an entry will be needed; on disk a pass makes it later."""
         (n, d), access = design.shape, design.access
-        tall = n > SECOND_BYTE_ROWS or (
-            design.on_disk and n > SECOND_BYTE_ROWS // 4 and access.has_room_for_codes(2 * n * d)
+        tall = n > tuning.SECOND_BYTE_ROWS or (
+            design.on_disk and n > tuning.SECOND_BYTE_ROWS // 4 and access.has_room_for_codes(2 * n * d)
         )
-        return expect.many_columns or tall or expect.n_queries >= SECOND_BYTE_SELECTIONS
+        return expect.many_columns or tall or expect.n_queries >= tuning.SECOND_BYTE_SELECTIONS
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         design = bound.design
@@ -101,20 +92,29 @@ class Certified(CodeSelector):
         if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * n * d))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
-        read = n * d * (1 + expect.many_columns) * (COSTS.code_product + (targets - 1) * COSTS.target)
+        read = (
+            n
+            * d
+            * (1 + expect.many_columns)
+            * (tuning.COSTS.code_product + (targets - 1) * tuning.COSTS.target)
+        )
         if expect.is_pursuit:  # codes are read to guess, and to prove
-            read = n * d * (COSTS.code_product / STEPS_PER_CODE_PASS + COSTS.path_code_product)
-        build = COSTS.encode_entry + COSTS.encode_second_byte * fine
-        if design.on_disk and not fine and n > SECOND_BYTE_ROWS // 4:  # columns in doubt cost a pass
-            read += design.access.pass_seconds / NANO
+            read = (
+                n
+                * d
+                * (tuning.COSTS.code_product / tuning.STEPS_PER_CODE_PASS + tuning.COSTS.path_code_product)
+            )
+        build = tuning.COSTS.encode_entry + tuning.COSTS.encode_second_byte * fine
+        if design.on_disk and not fine and n > tuning.SECOND_BYTE_ROWS // 4:  # columns in doubt cost a pass
+            read += design.access.pass_seconds / tuning.NANO
         passes = 0.0 if there else 1.0  # over an X on disk
-        seconds = passes * (n * d * build * NANO + design.access.pass_seconds)
+        seconds = passes * (n * d * build * tuning.NANO + design.access.pass_seconds)
         if design.on_disk:
             paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))
             seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
-            seconds += (2 * paths + 2) * design.access.n_tiles * TILE_LOOK
-        left = design.access.gather_seconds(RECOMPUTED)
-        return seconds + expect.n_queries * ((read + COSTS.codes_step) * NANO + left)
+            seconds += (2 * paths + 2) * design.access.n_tiles * tuning.TILE_LOOK
+        left = design.access.gather_seconds(tuning.RECOMPUTED)
+        return seconds + expect.n_queries * ((read + tuning.COSTS.codes_step) * tuning.NANO + left)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Quantized(CodeSelector):
         design.codes()
         bound = BoundSelector(self, design)
         if expect.is_pursuit:
-            bound.speculation = SpeculativePursuit(design, expect, UNVERIFIED_STOP_RATIO)
+            bound.speculation = SpeculativePursuit(design, expect, tuning.UNVERIFIED_STOP_RATIO)
         return bound
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:

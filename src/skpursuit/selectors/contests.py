@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.gram_schmidt import QRFactor
+from skpursuit.fit.growing import QRFactor
 from skpursuit.fit.remainders import remainder_norm
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate

@@ -24,8 +24,8 @@ from numpy.random import Generator
 
 from skpursuit.fit.hull import minimize_in_hull
 from skpursuit.fit.merged import normal_equations
+from skpursuit.fit.newton import minimize_convex_1d
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
-from skpursuit.numerics.convex_1d import minimize_convex_1d
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS, NonFiniteError
 from skpursuit.numerics.sums import fixed_order_dot, fixed_order_vdot, safe_norm

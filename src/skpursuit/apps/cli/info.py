@@ -20,7 +20,7 @@ def machine_info() -> dict[str, object]:
     import numpy as np
     from threadpoolctl import threadpool_info
 
-    from skpursuit.kernels.code_products import DEFAULT_ISA
+    from skpursuit.kernels.codes import DEFAULT_ISA
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads BLAS, so that it can be named
     blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["user_api"] == "blas"}

@@ -1,9 +1,9 @@
 """Codes of one or two bytes of a dense tile, for products with all of its columns at once, with a proof.
 
 In blocks of 512 rows ``x = c + s q + error``. Codes lie in panels of 16 columns, the way that instructions
-for products of bytes want them (`kernels/code_encode.py`), so a vector that is multiplied becomes bytes too
-(`kernels/code_products.py`), in one cut or two. A second byte, in panels of its own, has 256ths of a unit of
-the first: where one byte leaves many columns, products of both are added.
+for products of bytes want them (`kernels/codes.py`), so a vector that is multiplied becomes bytes too, in one
+cut or two. A second byte, in panels of its own, has 256ths of a unit of the first: where one byte leaves many
+columns, products of both are added.
 
 What is lost has two parts. That of the codes depends on the vector alone and on the norms of the errors of
 each block (`CodedTile.block_errors`). That of the product is relative to the norm of the decoded column. With
@@ -28,8 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skpursuit.data.codes.coded_matrix import PathProducts
 from skpursuit.data.codes.encoder import CodeEncoder
-from skpursuit.kernels import code_products as kernel
-from skpursuit.kernels.code_encode import BLOCK_ROWS
+from skpursuit.kernels import codes as kernel
 from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, SECOND_BYTE_SCALE
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow
@@ -37,7 +36,7 @@ from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND, NonFiniteError
 from skpursuit.numerics.threads import start_parallel_for
 
 SLACK_UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
-SQRT_BLOCK_ROWS = BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
+SQRT_BLOCK_ROWS = kernel.BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
 SLAB = 4 * PANEL_COLUMNS  # ranges of columns given to a thread start at multiples of this
 Cut: TypeAlias = "tuple[float, QuantizedVectors]"  # a power of two, and what was divided by it
 
@@ -238,7 +237,9 @@ class CodedTile:
 
             def represented(t: int) -> PathState:
                 steps = (t if t >= 0 else t + len(R)) + 1 + first
-                units = np.repeat(cuts.vectors.units[:, :steps].astype(np.float64), BLOCK_ROWS, axis=0)[:n]
+                units = np.repeat(
+                    cuts.vectors.units[:, :steps].astype(np.float64), kernel.BLOCK_ROWS, axis=0
+                )[:n]
                 u = start.u + power * np.einsum("ik,ki->i", units, cuts.vectors.digits[:steps, :n])
                 codes = power * products[:steps].sum(axis=0, dtype=np.float64)
                 codes = codes + start.g if start.g.size else codes
@@ -324,7 +325,7 @@ class CodedTile:
     def decoded(self, cols: NDArray[np.integer], fine: bool = False) -> NDArray[np.float32]:
         """Columns as one byte has them, or both, the rows of an array; without bounds."""
         cols, n = np.asarray(cols), self.shape[0]
-        out = np.empty((len(cols), len(self.scale), BLOCK_ROWS), np.float32)
+        out = np.empty((len(cols), len(self.scale), kernel.BLOCK_ROWS), np.float32)
         lines, rest = np.split(out.reshape(len(cols), -1), [n], axis=1)
         lines[:], rest[:] = self._bytes(self.codes, cols), 0.0
         if fine:

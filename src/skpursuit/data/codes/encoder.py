@@ -15,9 +15,9 @@ F order ranges of columns.
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.kernels import code_encode as kernel
-from skpursuit.kernels.code_encode import BLOCK_ROWS, LOW_SCALE
+from skpursuit.kernels import codes as kernel
 from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, QUAD_ROWS
+from skpursuit.kernels.codes import BLOCK_ROWS, LOW_SCALE
 from skpursuit.kernels.lines import flat_rows
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import parallel_for
