@@ -16,7 +16,7 @@ import numpy as np
 from skpursuit.data import Design
 from skpursuit.estimators.cross_validation import effective_rows
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, predict_rows
-from skpursuit.fit.gram_schmidt import QRFactor, empty_factor
+from skpursuit.fit.growing import QRFactor, empty_factor
 from skpursuit.numerics.arrays import Floats
 
 UNDECIDED = 1e-10  # 1 - h of a row without which the columns depend on each other
