@@ -149,7 +149,7 @@ def descend(
     hessian: HessianFactor | Products | None = None
     has_majorant = samples.has_majorant and not by_products
     trusted, last = True, np.inf  # whether the Hessian at w is worth a try; the decrement of the last step
-    now = _point(samples, penalty, w, z, known=known)
+    now = _point(samples, penalty, w, z, 0.0, known)
     for _ in range(max_iter):
         g, fresh = A @ now.at.residual + (penalty * now.w.T).T, hessian is None
         if hessian is None:
