@@ -128,15 +128,15 @@ def check_unmasked(**given: object) -> None:
             raise TypeError(f"{name} is a masked array with missing entries; fill them: {name}.filled(...)")
 
 
-def as_array(name: str, value: object) -> np.ndarray:
-    """The value as an array without masked entries, complex numbers or rows of several lengths."""
+def as_array(name: str, value: object, is_real: bool = True) -> np.ndarray:
+    """The value as an array without gaps: no masked entries, rows of one length; and real if it `is_real`."""
     check_unmasked(**{name: value})
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{name} is not a table of numbers: {error}; give rows of one length") from None
-    if array.dtype.kind == "c":
-        raise TypeError(f"{name} is complex; complex data is not supported")
+    if array.dtype.kind == "c" and is_real:
+        raise TypeError(f"{name} is complex; only minimize and orthogonal_mp take complex X and y")
     return array
 
 

@@ -247,7 +247,12 @@ def accepts(X: object) -> bool:
 
 def make_tiles(X: object) -> list[list[Tile]]:
     """One tile: the array as it is, or converted to floats once."""
-    return [[DenseTile(checked_array(X))]]
+    array = as_array("X", X, is_real=False)
+    if array.dtype.kind == "c":
+        from skpursuit.data.complex_tile import ComplexTile
+
+        return [[ComplexTile(array)]]
+    return [[DenseTile(checked_array(array))]]
 
 
 def checked_array(X: object) -> Floats:
@@ -271,7 +276,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 def float_dtype(dtype: np.dtype) -> FloatType:
     """The dtype X is kept in: float32 and float64 as they are, other real numbers as float64."""
     if dtype.kind == "c":
-        raise TypeError("X is complex; complex data is not supported")
+        raise TypeError("X is complex; give it as an array in memory or a LinearOperator, to minimize")
     if dtype.kind not in "fiub":
         raise TypeError(f"X has dtype {dtype}; it needs numbers: encode text or object columns first")
     if dtype.kind == "f" and dtype.itemsize in (4, 8):

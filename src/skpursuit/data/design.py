@@ -41,6 +41,7 @@ class Design:
         self.names = store.names  # of the columns of X, where its source has them
         self.on_disk = store.on_disk  # whether X is read from files, tile by tile
         self.in_memory = store.in_memory  # whether X is at hand, so that layouts of it can be kept
+        self.is_complex = store.is_complex  # whether pairs of rows and columns stand for complex ones
         self.has_codes = store.first.can_encode  # without them the exact product is cheap, or all there is
         self.column_costs_full_pass = (
             store.column_costs_full_pass

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skpursuit.data.dense_tile import check_shape, float_dtype
+from skpursuit.data.dense_tile import check_shape
 from skpursuit.data.tile import Cost, Tile
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS, NonFiniteError
@@ -39,11 +39,14 @@ def make_tiles(X: object) -> list[list[Tile]]:
 
     if not hasattr(X, "rmatvec"):
         raise TypeError("X, a linear operator, has no rmatvec, the product with X^T; give it one")
-    dtype = getattr(X, "dtype", None)
-    if dtype is not None and np.dtype(dtype).kind == "c":
-        float_dtype(np.dtype(dtype))
     check_shape(getattr(X, "shape", ()))
-    return [[OperatorTile(aslinearoperator(X))]]
+    tile = OperatorTile(operator := aslinearoperator(X))
+    if np.dtype(operator.dtype).kind == "c":
+        from skpursuit.data.complex_tile import real_operator
+
+        tile = OperatorTile(real_operator(operator))
+        tile.is_complex = True
+    return [[tile]]
 
 
 class OperatorTile(Tile):
@@ -107,7 +110,7 @@ class OperatorTile(Tile):
         except (NotImplementedError, TypeError) as error:  # scipy's words for a function that was not given
             raise TypeError(f"{told} cannot do {verb} ({error}); give it rmatvec too") from error
         if product.dtype.kind == "c":
-            raise TypeError(f"{told} gave complex numbers; complex data is not supported")
+            raise TypeError(f"{told} gave complex numbers; give it a complex dtype")
         if product.shape != shape:
             raise ValueError(f"{told} gave an array of shape {product.shape} in {verb} instead of {shape}")
         product = product.astype(np.float64, copy=False)

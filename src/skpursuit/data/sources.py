@@ -39,6 +39,7 @@ class OutOfCoreSource(Protocol):
 
 IN_MEMORY_SOURCES: list[InMemorySource] = [sparse_tile, operator_tile, stacked_source, dense_tile]
 OUT_OF_CORE_SOURCES: list[OutOfCoreSource] = [dask_source, parquet_source, file_source]
+REAL_ONLY = "X is complex; only minimize and orthogonal_mp take complex X and y"
 # Which X have named columns, and what reads one of these in its own type.
 NAMED_COLUMN_READERS: list[tuple[Callable[[object], bool], Callable[..., np.ndarray]]] = [
     (dask_source.is_frame, dask_source.read_target_column),
@@ -66,9 +67,10 @@ def as_design(
         Of a list of two-dimensional arrays each has some of the rows; of a list of such lists each has some
         of the columns of its rows, as in ``numpy.block``. A LinearOperator is asked for products alone. Of
         equal columns the lowest index is chosen, as with arrays, where its products with unit vectors give
-        them with equal bits. Data on disk is given by its path: a `.npy` or Parquet file, or a folder of
-        such pieces. A list of files of one kind is taken as a folder of them. A `numpy.memmap` over a plain
-        file is read as the file is. Sparse X is fitted from memory.
+        them with equal bits. Complex X, an array or a LinearOperator, is seen as real numbers: its parts are
+        rows of their own, and of its columns x there are two, x and i x. Data on disk is given by its path: a
+        `.npy` or Parquet file, or a folder of such pieces. A list of files of one kind is taken as a folder
+        of them. A `numpy.memmap` over a plain file is read as the file is. Sparse X is fitted from memory.
         Chunks of a Dask array or data frame stay on the workers of the current client; without a client
         Dask's threads make them whenever they are asked for.
     check : bool
@@ -96,7 +98,7 @@ def as_design(
     Raises
     ------
     TypeError
-        For complex numbers, text, or an unknown kind of X.
+        For text, an unknown kind of X, or complex numbers in other X than arrays and linear operators.
     ValueError
         For a shape that is not two-dimensional, empty data, NaN or infinity, corrupt sparse indices; and for
         a design whose X was changed in place after it was made.
@@ -116,7 +118,7 @@ def as_design(
     (3, 3)
     """
     check_flag("check", check)
-    design = make_design(X, check, DesignOptions(memory_limit, columns, exclude, codes, axis))
+    design = make_design(X, check, DesignOptions(memory_limit, columns, exclude, codes, axis), is_real=False)
     if design is not X:
         design.store.start_change_detection()
     return design
@@ -128,14 +130,20 @@ def is_design(X: object) -> TypeGuard[Design]:
 
 
 def make_design(
-    X: object, check: bool = True, options: DesignOptions | None = None, names: list[str] | None = None
+    X: object,
+    check: bool = True,
+    options: DesignOptions | None = None,
+    names: list[str] | None = None,
+    is_real: bool = True,
 ) -> Design:
     """As `as_design`, for a design that lives for one call: X is not watched.
 
-    `names` are of the columns of an array, which messages then name.
+    `names` are of the columns of an array, which messages then name. Complex X is refused where it `is_real`.
     """
     if is_design(X):
         X.store.check_unchanged()
+        if X.is_complex and is_real:
+            raise TypeError(REAL_ONLY)
         return X
     plain = type(X) is np.ndarray  # nobody else takes these
     kinds = [] if plain else OUT_OF_CORE_SOURCES
@@ -156,6 +164,8 @@ def make_design(
         store = TileStore(source.make_tiles(X))
         store.names = names
         design = Design(store)
+    if design.is_complex and is_real:
+        raise TypeError(REAL_ONLY)
     if check:
         check_finite(design)
     return design
@@ -167,10 +177,10 @@ def is_out_of_core(X: object) -> bool:
     return is_design(X) if known else any(source.accepts(X) for source in OUT_OF_CORE_SOURCES)
 
 
-def split_target(X: object, y: object, check: bool = True) -> tuple[Design, object]:
+def split_target(X: object, y: object, check: bool = True, is_real: bool = True) -> tuple[Design, object]:
     """A design of X, and y; where y is the name of a column of X, X without that column, and its values."""
     if not isinstance(y, str):
-        design, target = make_design(X, check), dask_source.compute_if_dask(y)
+        design, target = make_design(X, check, is_real=is_real), dask_source.compute_if_dask(y)
         if design.store.hint and np.ndim(target) and len(target) != design.shape[0]:
             raise ValueError(f"y has {len(target)} rows and X has {design.shape[0]}; {design.store.hint}")
         return design, target

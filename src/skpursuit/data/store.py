@@ -102,6 +102,7 @@ class TileStore:
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
         self.n_tiles, self.is_sparse = len(grid) * len(grid[0]), self.first.is_sparse
+        self.is_complex = self.first.is_complex
         self.is_one_tile = self.in_memory and self.n_tiles == 1
         self.in_memory_matrix = self.first.in_memory_matrix if self.is_one_tile else None
         self.row_edges = np.array([0, *accumulate(row[0].shape[0] for row in grid)])
@@ -519,7 +520,8 @@ class TileStore:
             bad = np.flatnonzero(~np.isfinite(column))
             if len(bad):
                 name = "" if self.names is None else f" ({self.names[j]!r})"
-                where = f"column {j}, row {bad[0]}{self.source_of(int(bad[0]), j)}{name}"
+                row, j = (int(bad[0]) // 2, j // 2) if self.is_complex else (int(bad[0]), j)
+                where = f"column {j}, row {row}{self.source_of(row, j)}{name}"
                 raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop such entries")
             sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")

@@ -36,6 +36,7 @@ class Tile(ABC):
     dtype: FloatType
     in_memory_matrix: Floats | Compressed | None = None  # what the tile is; an operator is none
     is_sparse = False  # whether entries that are zero are left out
+    is_complex = False  # whether pairs of rows and of columns stand for complex ones
     fast_axis = 0  # along which norms cost least: 0 columns, 1 rows
     has_fast_rows = False  # whether a row is read without the others
     has_entries = True  # whether entries, rows and columns can be read; an operator gives products

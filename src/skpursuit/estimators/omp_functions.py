@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -29,7 +29,7 @@ from skpursuit.estimators.base import FLOAT_DTYPES, with_checked_indices
 from skpursuit.estimators.linear_fit import LinearFit
 from skpursuit.estimators.parameter_rules import check_values, is_auto
 from skpursuit.fit.growing import orthogonalise
-from skpursuit.loop.run import make_run
+from skpursuit.loop.run import make_run, minimize
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.error_bounds import dependence_threshold
@@ -71,6 +71,7 @@ def orthogonal_mp(
     Parameters
     ----------
     X : array-like, sparse array or Design of shape (n_samples, n_features)
+        Complex X and y, arrays or a LinearOperator, have complex coefficients; they give no path.
     y : ndarray of shape (n_samples,) or (n_samples, n_targets)
     n_nonzero_coefs : int, optional
         Default: a tenth of the features. More than there are features is clipped with a warning.
@@ -105,6 +106,8 @@ def orthogonal_mp(
     check_values(
         {}, n_nonzero_coefs=n_nonzero_coefs, tol=tol, precompute=precompute, selector=selector, **flags
     )
+    if np.iscomplexobj(cast(Any, y)) or getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        return _complex_omp(X, y, n_nonzero_coefs, tol, (return_path, return_n_iter, precompute, selector))
     if not is_design(X):
         X = check_array(
             with_checked_indices(X), accept_sparse=["csr", "csc"], dtype=FLOAT_DTYPES, ensure_all_finite=False
@@ -116,6 +119,24 @@ def orthogonal_mp(
     targets = omp_paths(design, y, k, tol, way, selector)
     warn_if_premature(targets)
     return _packed(targets, design.shape[1], return_path, return_n_iter, np.float64)
+
+
+def _complex_omp(X: object, y: object, k: int | None, tol: float | None, how: tuple[Any, ...]) -> Any:
+    """`orthogonal_mp` of complex X and y by the loop of `minimize`, each target by itself."""
+    return_path, return_n_iter, precompute, selector = how
+    if return_path:
+        raise ValueError("return_path=True is for real X; fit complex X for each number of coefficients")
+    design, y = make_design(X, is_real=False), as_array("y", y, is_real=False)
+    k = None if tol is not None else omp_sparsity(k, design.shape[1] // (1 + design.is_complex))
+    selector = "gram" if precompute is True else selector
+    found = [minimize(design, column, OMP(k, tol), selector) for column in y.reshape(len(y), -1).T]
+    if any(one.status is not (Status.CONVERGED if k is None else Status.COMPLETE) for one in found):
+        warn_user(PREMATURE, RuntimeWarning)
+    coef, sizes = (
+        np.squeeze(np.stack([one.coef for one in found], axis=1)),
+        [len(one.support) for one in found],
+    )
+    return (coef, sizes[0] if len(sizes) == 1 else sizes) if return_n_iter else coef
 
 
 @single_threaded_blas()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from skpursuit.data import Design, check_finite, is_design, split_target
 from skpursuit.guarantees.audit import StepWeigher
 from skpursuit.loop import checkpoint as files
 from skpursuit.loop.checkpoint import Checkpoint, Snapshot
+from skpursuit.loop.complex_numbers import complex_columns, real_problem
 from skpursuit.numerics.blas import single_threaded_blas
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.numerics.sums import safe_norm
@@ -60,7 +61,8 @@ def minimize(
     X : array-like, sparse array, LinearOperator, path or Design of shape (n, d)
         See `as_design` for what it may be.
     y : array-like of shape (n,) or (n, targets), or str
-        The name of a column of X on disk is left out of X.
+        The name of a column of X on disk is left out of X. Complex where X is: an array or LinearOperator of
+        complex numbers, with squared loss and solvers that know `feature_groups`, scores being |x^H r|.
     solver : str or Solver
         The outer algorithm: an object such as ``OMP(n_nonzero_coefs=50)``, or a name such as "omp" for
         default parameters. ``skpursuit info`` lists all names of solvers, selectors and losses.
@@ -109,9 +111,11 @@ def minimize(
     if checkpoint is not None:
         files.check_writable(Path(checkpoint.path))
     known = is_design(X)
-    design, y = split_target(X, y, check=False)
+    design, y = split_target(X, y, check=False, is_real=False)
     if checkpoint is not None:
         design.access.store_codes_beside(checkpoint.path)
+    if design.is_complex or np.iscomplexobj(cast(Any, y)):
+        y, solver, sample_weight = real_problem(design, y, solver, loss, sample_weight)
     y = checked_targets(y, design.shape[0])
     check_targets_range(y)
     with monitoring("minimize", verbose):
@@ -146,7 +150,8 @@ def make_run(
     expect = solver.workload(problem)
     if expect.contest and not chosen.answers_contests:
         offer = "use 'exact', 'gram', 'certified' or 'auto'"
-        raise ValueError(f"{expect.contest} needs an exact selector, got {chosen!r}; {offer}")
+        asked = "complex X" if base.is_complex else expect.contest
+        raise ValueError(f"{asked} needs an exact selector, got {chosen!r}; {offer}")
     if not base.in_memory:  # columns of the support, and residuals that are guessed
         base.limit.reserve(8 * base.shape[0] * (expect.n_columns + MAX_GUESSES))
     try:
@@ -246,6 +251,7 @@ class Run:
             return Status.DIVERGED
         answers, seconds = asking.answers, time.perf_counter() - began
         selected = tuple(j for answer in answers for j in answer.columns.tolist())
+        selected = tuple(complex_columns(selected)) if self.problem.design.is_complex else selected
         read = sum(answer.entries_read for answer in answers), sum(answer.bytes_read for answer in answers)
         weakest = max((one.certificate for one in answers), key=CERTIFICATE_ORDER.index, default="none")
         gap = None if "gap" not in after.memory else float(after.memory["gap"])
@@ -268,6 +274,10 @@ class Run:
         answers: list[Record | Selection] = [*self.history, *self.final_selections]
         coef = np.zeros((problem.design.shape[1], *problem.target_shape))
         coef[state.support] = state.coef
+        if problem.design.is_complex:
+            coef = coef[::2] + 1j * coef[1::2]
+            columns = [complex_columns(part.tolist()) for part in (state.support, state.dropped)]
+            state = replace(state, support=columns[0], dropped=columns[1])
         return Result(
             coef=coef,
             support=state.support,

@@ -288,8 +288,8 @@ class MatchingPursuit(Solver):
     step_size : float
         The share of each move that is made, above 0 and up to 1. Below 1 the gradient of squared loss follows
         the moves by Gram columns where the selector keeps them: d operations a step, whatever the support.
-    exclude : sequence of int or str
-        As in `OMP`.
+    feature_groups, exclude
+        As in `OMP`. All coefficients of a group move at once, to their least squares (squared loss).
 
     Examples
     --------
@@ -307,6 +307,7 @@ class MatchingPursuit(Solver):
     rtol: float | None = None
     max_iter: int = 1000
     step_size: float = 1.0
+    feature_groups: Any = None
     exclude: Sequence[int | str] = ()
 
     def __post_init__(self) -> None:
@@ -325,11 +326,17 @@ class MatchingPursuit(Solver):
 
     def init(self, problem: Problem) -> State:
         self._check_sparsity(problem)
+        if self.groups is not None and not problem.quadratic:
+            raise ValueError("feature_groups of MatchingPursuit need squared loss; use OMP or GraSP")
         return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         gone = self.closed(state.dropped)
-        query = Query(problem.residual(state.z), 1, problem.score, gone, rng, state=state)
+        score = problem.score if self.feature_groups is None else among(problem.score, self.groups)
+        query = Query(problem.residual(state.z), 1, score, gone, rng, state=state)
+        if self.feature_groups is not None:
+            after = retry_exactly(select, query, partial(self._moved_group, problem, state, query.r))
+            return replace(state, status=Status.OPTIMAL) if after is None else after
         j = retry_exactly(
             select,
             query,
@@ -363,3 +370,23 @@ class MatchingPursuit(Solver):
         after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=moved)
         after = stop_on_residual(problem, after, self.tol, self.rtol)
         return stop_on_decrease(problem, state, after, self.tol)
+
+    def _moved_group(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
+        """The state with the coefficients of a group moved; None where that would not improve it."""
+        columns = answer.columns
+        new = np.setdiff1d(columns, state.support)
+        support = np.concatenate([state.support, new])
+        if self.n_nonzero_coefs is not None and self.size(support) > self.n_nonzero_coefs:
+            return replace(state, status=Status.COMPLETE)
+        lines = problem.design.columns(columns)
+        move = -self.step_size * np.linalg.lstsq(lines.T, r)[0]
+        z = state.z + (move.T @ lines).T
+        objective = problem.value(z)
+        if not objective < state.objective:
+            return None
+        coef = np.concatenate([state.coef, np.zeros((len(new), *problem.target_shape))])
+        order = np.argsort(support)
+        coef[order[np.searchsorted(support, columns, sorter=order)]] += move
+        update = SparseUpdate(1.0, columns, move)
+        after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=update)
+        return stop_on_residual(problem, after, self.tol, self.rtol)
