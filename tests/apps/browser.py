@@ -20,7 +20,10 @@ def browse(folder, page, width):
       const d = document.querySelector("iframe").contentDocument, root = d.documentElement;
       const width = svg => Math.round(svg.getBoundingClientRect().width);
       const plots = [...d.querySelectorAll(".panels svg")].map(width);
-      document.body.textContent = JSON.stringify({inner: root.clientWidth, scroll: root.scrollWidth, plots});
+      const beyond = table => table.scrollWidth - table.parentElement.clientWidth;
+      const cut = [...d.querySelectorAll("[data-rows]")].map(beyond);
+      const scroll = root.scrollWidth + (WIDTH < 640 ? Math.max(0, ...cut) : 0);  // tables are lists there
+      document.body.textContent = JSON.stringify({inner: root.clientWidth, scroll, plots});
     }</script>"""
     (folder / "probe.html").write_text(probe.replace("WIDTH", str(width)))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]

@@ -115,7 +115,8 @@ class MeasuredKind(ColumnKind, frozen=True):
         return (*self.parts_named, *([f"{self.name} is missing"] if self.flag else []))
 
     def describe_missing(self) -> list[str]:
-        by = "the median date" if isinstance(self, Date) else f"{self.fill:.6g}"
+        number = f"{self.fill:.6g}".replace(".", getattr(self, "decimal", "."))
+        by = "the median date" if isinstance(self, Date) else number
         return [f"filled by {by}", *(["and marked"] if self.flag else [])]
 
     def values(self, column: RawColumn) -> tuple[np.ndarray, CellCounts]:
