@@ -34,7 +34,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery/*.py", "gallery/*.ipynb", "gallery/*.json"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types in numpydoc sections are words; links of pages are checked
-suppress_warnings = ["config.cache", "toc.empty_glob"]  # the gallery is sorted by an object
+suppress_warnings = ["config.cache"]  # the gallery is sorted by an object
 
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
