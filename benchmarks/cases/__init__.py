@@ -1,6 +1,6 @@
 """The cases of run.py: what each measures, the function that yields its problems, and how many seeds."""
 
-from . import coding, defaults, files, guarantees, libraries, machine, pursuits
+from . import coding, defaults, files, greedy, guarantees, libraries, machine, pursuits
 
 CASES = {
     "certified": ("certified OMP against exact BLAS on many designs", pursuits.certified, 3),
@@ -18,6 +18,7 @@ CASES = {
     "first_use": ("a first answer in a new process, with and without compiled kernels", machine.first_use, 1),
     "threads": ("default threads against one thread, every kind of fit", machine.threads, 1),
     "guarantees": ("rho by selector, proofs beside OKRidge (see --write)", guarantees.guarantees, 1),
+    "greedy": ("recovery by greedy rules; the time of gain and of PySINDy's FROLS", greedy.greedy, 20),
     "audit": ("an audit of 50 steps against exact OMP", guarantees.audit_time, 1),
     "costs": ("the constants of auto's cost model (see --write)", machine.costs, 1),
 }

@@ -364,7 +364,7 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
         if best + 1 == most < limit and not current_monitor().out_of_time():
             return self._select_by_criterion(data, min(2 * most, limit), limit)
         self.scores_ = scores[None]
-        self.n_nonzero_coefs_ = best + 1
+        self.n_nonzero_coefs_ = max(len(fit.columns) for fit in models[best])
         models[best] = [fit.finished() for fit in models[best]]
         self._set_fitted(models[best], samples.base, joint)
         self._keep_path(models, data)
