@@ -36,7 +36,6 @@ def test_unsorted_and_duplicate_entries_are_sorted_in_a_copy():
         (np.ones((3, 2, 2)), ValueError, "two-dimensional"),
         (np.ones((0, 3)), ValueError, "empty"),
         (np.ones((3, 0)), ValueError, "empty"),
-        (np.ones((2, 2), dtype=complex), TypeError, "complex"),
         (np.array([["a", "b"]]), TypeError, "encode"),
         (np.array([[1.0, np.nan]]), ValueError, "NaN or infinity, first in column 1, row 0;"),
         (np.array([[np.inf, 0.0]]), ValueError, "NaN or infinity, first in column 0"),

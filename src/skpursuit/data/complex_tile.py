@@ -58,11 +58,17 @@ class ComplexTile(Tile):
         n, d = self.shape
         table = np.asarray(r, dtype=np.float64).reshape(n, -1)
         if self.by_columns:
-            g = self.real.product(np.hstack([table, -times_i(table)]))
+            g = self._products(np.hstack([table, -times_i(table)]))
             return g.reshape(d // 2, 2, -1).reshape(d, *r.shape[1:])
-        parts = self.real.product(table.reshape(n // 2, -1)).reshape(d // 2, 2, 2, -1)
+        parts = self._products(table.reshape(n // 2, -1)).reshape(d // 2, 2, 2, -1)
         both = np.stack([parts[:, 0, 0] + parts[:, 1, 1], parts[:, 0, 1] - parts[:, 1, 0]], axis=1)
         return both.reshape(d, *r.shape[1:])
+
+    def _products(self, table: Floats) -> Floats:
+        """Products of the real view: two are made one by one, which BLAS does in a third of the time."""
+        if table.shape[1] > 2:
+            return self.real.product(table)
+        return np.column_stack([self.real.product(np.ascontiguousarray(r)) for r in table.T])
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
         r = np.zeros((self.shape[0], *weights.shape[1:]))
@@ -84,10 +90,8 @@ class ComplexTile(Tile):
         every, step = np.arange(self.shape[1]), 2 * max(1, GATHERED_ENTRIES // self.shape[0])
         parts = (self.take(every[j : j + step]).T for j in range(0, len(every), step))
         found = [DenseTile(part, by_columns=True).survey(weights, spreads) for part in parts]
-        return [
-            (each[0][0], np.hstack([blocks[1] for blocks in each]), np.hstack([blocks[2] for blocks in each]))
-            for each in zip(*found)
-        ]
+        joined = ([np.hstack(kind) for kind in list(zip(*each))[1:]] for each in zip(*found))
+        return [(found[0][k][0], sums, squares) for k, (sums, squares) in enumerate(joined)]
 
 
 def times_i(table: Floats) -> Floats:

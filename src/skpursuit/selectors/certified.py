@@ -47,8 +47,8 @@ class Certified(CodeSelector):
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
     narrows them down first. OMP with squared loss has several steps proven in one pass over the codes. On
-    sparse X the exact product is the certificate. Second bytes are made beforehand for solvers that ask for
-    many columns, for long runs and tall X, and later where one byte leaves too many columns.
+    sparse and complex X the exact product is the certificate. Second bytes are made beforehand for solvers
+    that ask for many columns, for long runs and tall X, and later where one byte leaves too many columns.
     """
 
     answers_contests: ClassVar[bool] = True
