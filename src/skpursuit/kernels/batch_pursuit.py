@@ -66,24 +66,30 @@ def load_block(signals, coarse, units, energies, least, most):
 
 @kernel()
 def products(atoms, chosen, size, vector, out):
-    """Products of a float64 vector with the chosen atoms."""
-    for i in range(size):
-        total, atom = 0.0, atoms[chosen[i]]
+    """Products of a float64 vector with the chosen atoms, and up to three more, for they go by four."""
+    for i in range(0, size, 4):
+        a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
+        ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
         for p in range(vector.shape[0]):
-            total += atom[p] * vector[p]
-        out[i] = total
+            v = vector[p]
+            ta += a[p] * v
+            tb += b[p] * v
+            tc += c[p] * v
+            te += e[p] * v
+        out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
 
 
 @kernel()
 def set_residual(target, atoms, work, size):
-    """Residual of a target (vector, factor) in float64; returns its squared norm."""
-    (y, unit), r, total = target, work.residual, 0.0
+    """Residual of a target (vector, factor) in float64; returns its squared norm. Further weights are 0."""
+    (y, unit), r, w, support, total = target, work.residual, work.weights, work.support, 0.0
     for p in range(y.shape[0]):
         r[p] = y[p] * unit
-    for i in range(size):
-        weight, atom = work.weights[i], atoms[work.support[i]]
+    for i in range(0, size, 4):
+        a, b, c, e = atoms[support[i]], atoms[support[i + 1]], atoms[support[i + 2]], atoms[support[i + 3]]
+        wa, wb, wc, we = w[i], w[i + 1], w[i + 2], w[i + 3]
         for p in range(y.shape[0]):
-            r[p] -= weight * atom[p]
+            r[p] -= (wa * a[p] + wb * b[p]) + (wc * c[p] + we * e[p])
     for p in range(y.shape[0]):
         total += r[p] * r[p]
     return total
@@ -99,12 +105,13 @@ def back_substitute(work, vector, size):
             vector[p] -= work.lower[i, p] * v
 
 
-@kernel()
+@inlined()
 def refine(target, atoms, work, size, enough):
     """Weights by the float32 factor, refined on what they leave of a target; False if that is slow to end."""
     w, step, change, length = work.weights, work.step, np.inf, 1.0
     for i in range(size):
         w[i] = work.half[i]
+    w[size : size + 3] = 0
     back_substitute(work, w, size)
     while change > enough * length:
         before, change, length = change, 0.0, 0.0
@@ -128,20 +135,17 @@ def refine(target, atoms, work, size, enough):
 def _decide(target, dictionary, limits, work, now, mode):
     """Stop, or settle which atom is next, by the float64 residual: (atom, energy of the residual).
 
-    ``now`` is (number of chosen atoms, squared tolerance, norm of the signal, atom with the best score or its
-    complement where others may be as good, doubt of c). Atoms that may be the best are ranked in float64;
-    equal to rounding means the lowest index.
+    ``now`` is (number of chosen atoms, their limit, squared tolerance, norm of the signal, atom with the best
+    score or its complement where others may be as good, doubt of c). Atoms that may be the best are ranked in
+    float64; equal to rounding means the lowest index. The weights of a signal that is coded are refined.
     """
-    (size, tol, norm, j, sigma), atoms, norms, c, den = (
-        now,
-        dictionary.atoms,
-        dictionary.norms,
-        work.c,
-        work.den,
-    )
+    (size, k, tol, norm, j, sigma), atoms, norms = now, dictionary.atoms, dictionary.norms
+    c, den = work.c, work.den
     picks, exact, found, top, noise = work.picks, work.exact, 0, 0.0, 0.0
-    if not refine(target, atoms, work, size, EXACT):
+    if not refine(target, atoms, work, size, limits.enough if size == k else EXACT):
         return FAILED, 0.0
+    if size == k:
+        return DONE, 0.0
     left, margin = set_residual(target, atoms, work, size), norm
     for i in range(size):
         margin += abs(work.weights[i]) * norms[work.support[i]]
@@ -213,11 +217,11 @@ def _bind(mode):
                 if queued < waiting:
                     j = queue[queued]
                     queued += 1
-                elif size == k:
-                    break
                 else:
-                    gone, turn = 0, turn + 1
-                    if mode == GAIN:  # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
+                    gone, turn, j = 0, turn + 1, np.int64(-1)
+                    if (
+                        size < k and mode == GAIN
+                    ):  # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
                         near = 24 * sigma / step + 8 * bias / limits.scale
                         j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                         at = j if j >= 0 else ~j
@@ -226,16 +230,18 @@ def _bind(mode):
                         if j < 0 or low < (1 - near + 5e-6) * high:
                             near = 2 * (1 - low / high) + 5e-6
                             j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
-                    else:
+                    elif size < k:
                         j = locate((c, den, peaks, slack, tiles, (np.float32(2 * sigma), zero)), mode)
                     j = ~j if j >= 0 and abs(c[j]) <= weak * dictionary.norms[j] else j
                     if j < 0 or left <= tol + doubt:
-                        now = (size, tol, norm, j, sigma)
+                        now = (size, k, tol, norm, j, sigma)
                         j, left = _decide(target, dictionary, limits, work, now, mode)
                         doubt = 0.0
                     if j < 0 or turn > 3 * k:
                         state = j if j < 0 else FAILED
                         break
+                if mode == GAIN:  # early: a vector is loaded late where a part of it was just stored
+                    den[j] = CLOSED
                 panel, lane, square = j // TILE * room, j % TILE, dictionary.norms[j] ** 2
                 noise, pivot = 2 * limits.rounding * (UNIT * limits.scale) ** 2, square
                 for i in range(size):
@@ -255,8 +261,6 @@ def _bind(mode):
                 variance += step * step * (noise + UNIT**2 * limits.scale)
                 sigma = SURE * np.sqrt(variance)
                 left, doubt = left - step * step, doubt + 2 * step * sigma * (1 + one)
-                if mode == GAIN:
-                    den[j] = CLOSED
                 found = -1
                 if room - AHEAD >= LONG:
                     for q in range(AHEAD):
@@ -281,7 +285,8 @@ def _bind(mode):
                 slack = np.float32(sigma * step)  # not before, for peaks were made with the last one
                 sizes = (begin, apart, first, size, room, panel * TILE + lane, tiles)
                 advance((source, rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
-                c[j] = 0
+                if mode != GAIN:
+                    c[j] = 0
                 size += 1
                 if mode == POSITIVE and queued == waiting:
                     waiting = queued = 0
@@ -303,7 +308,7 @@ def _bind(mode):
                         state = FAILED if c[work.gone[i]] > 2 * sigma else state
                     if state == FAILED:
                         break
-            if state == DONE and refine(target, dictionary.atoms, work, size, limits.enough):
+            if state == DONE:
                 indices, values, signals.counts[s] = signals.indices[s], signals.values[s], size
                 for i in range(size):  # by order of selection or, sorted by insertion, of index
                     p = i

@@ -86,7 +86,7 @@ class SparseCodes(NamedTuple):
 # Scratch of one thread. Float32: orthogonal rows P, in the last AHEAD steps those made ahead (`owner` are
 # their atoms, `since` their steps), products c, den, peaks. Least squares on the support: Cholesky factor,
 # inverse diagonal, half = L^-1 D y, weights, residual. `rounds` are variances of the rounding of P; the rest
-# are lists of atoms.
+# are lists of atoms. What goes by fours has three more places.
 Work = namedtuple(
     "Work",
     "rows c den peaks owner since lower inverse half weights step rounds support queue gone residual picks"
@@ -107,6 +107,11 @@ def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
     Made here: compiling what allocates takes longer than all of it.
     """
     tiles = aligned(width // TILE * (k + AHEAD), TILE), *aligned(2, width), aligned(width // VECTORS)
-    small = *np.zeros((2, AHEAD), np.int64), np.zeros((k, k)), *np.zeros((5, k))
-    lists = *np.zeros((3, 3 * k), np.int64), np.zeros(n), np.zeros(width, np.int64), np.zeros(width)
+    small = *np.zeros((2, AHEAD), np.int64), np.zeros((k, k)), *np.zeros((5, k + 3))
+    lists = (
+        *np.zeros((3, 3 * k + 3), np.int64),
+        np.zeros(n),
+        np.zeros(width + 3, np.int64),
+        np.zeros(width + 3),
+    )
     return aligned(block, n), aligned(block, width), *np.empty((2, block)), Work(*tiles, *small, *lists)
