@@ -140,8 +140,7 @@ class BatchCoder:
         """Signals coded together; it depends on shapes alone, so threads cannot change the result."""
         d, n = self.shape
         if locked:
-            wide = 3 * self.k if self.config.solver == "cosamp" else self.k
-            return max(1, min(LOCKED, LOCKED_BYTES // (8 * wide * (n + wide) + 16 * d)))
+            return max(1, min(LOCKED, LOCKED_BYTES // (8 * self.k * (n + self.k) + 16 * d)))
         most = max(1, min(CODING_BLOCK, CODING_WORK // max(1, self._work)))
         return most - most % PACKED_ROWS if most > PACKED_ROWS else most
 
@@ -212,9 +211,8 @@ class BatchCoder:
         kind = CoSaMP if self.config.solver == "cosamp" else LockStep
         pursuit = kind(self, scaled, signals.most, np.ldexp(signals.tol, -2 * exponents))
         pursuit.run()
-        size = int(signals.most.max(initial=0))
-        support, weights = pursuit.support[:, :size], pursuit.weights[:, :size]
-        weights = np.ldexp(weights, (exponents - self.limits.exponent)[:, None])
+        support, size = pursuit.support, pursuit.support.shape[1]
+        weights = np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None])
         unused = np.arange(size) >= pursuit.sizes[:, None]
         if by_index:
             support[unused] = self.shape[0]

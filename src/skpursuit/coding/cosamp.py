@@ -2,59 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from skpursuit.coding.lockstep import LockStep
-
-if TYPE_CHECKING:
-    from skpursuit.coding.batch_coder import BatchCoder
 
 STALL = 1e-6  # end at a relative decrease of the squared residual below this
 DEPENDENT = 1e-4  # share of an atom left by the others, up to which it is left out
 
 
 class CoSaMP(LockStep):
-    """CoSaMP with the products, the ranking and the factors of `LockStep`."""
-
-    def __init__(self, coder: BatchCoder, signals: np.ndarray, most: np.ndarray, tol: np.ndarray) -> None:
-        super().__init__(coder, signals, 3 * most, tol)  # a support and twice as many atoms are merged
-        self.most = most
+    """CoSaMP with the products, and the ranking, of `LockStep`."""
 
     def run(self) -> None:
-        left, floor, most = self.lengths**2, self.limits.floor, self.most
+        left, floor = self.lengths**2, self.limits.floor
         value, live = left.copy(), np.arange(len(left))
         for _ in range(self.coder.config.max_iter or self.coder.k):
             live = live[(left[live] > self.tol[live]) & (left[live] > (floor * self.lengths[live]) ** 2)]
+            if not len(live):
+                return
+            picks = self.best_atoms(live, 2 * self.support.shape[1])
             better = []
-            for row, new in zip(live, self.best_atoms(live, 2 * most.max())):
-                own, new = self.support[row, : self.sizes[row]].copy(), new[new >= 0][: 2 * most[row]]
-                merged = np.append(own, new[~np.isin(new, own)])[: min(3 * most[row], *self.atoms.shape)]
-                self._set_independent(row, merged)
-                atoms, weights = self.support[row, : self.sizes[row]], self._fitted(row)
-                order = np.lexsort((atoms, -np.abs(weights)))
+            for row, new in zip(live, picks):
+                most, own = self.most[row], self.support[row, : self.sizes[row]]
+                new = new[new >= 0][: 2 * most]
+                merged = np.append(own, new[~np.isin(new, own)])[: min(3 * most, *self.atoms.shape)]
+                atoms, weights = self._least_squares(row, merged)
                 weak = np.abs(weights) * self.norms[atoms] <= floor * self.lengths[row]
-                order = order[~weak[order]][: most[row]]
+                order = np.lexsort((atoms, -np.abs(weights)))
+                order = order[~weak[order]][:most]
                 atoms, weights = atoms[order], weights[order]
-                self.set_support(row, atoms)
                 if self.coder.config.refit:
-                    weights = self._fitted(row)
+                    atoms, weights = self._least_squares(row, atoms)
                 residual = self.signals[row] - weights @ self.atoms[atoms]
                 energy = residual @ residual
                 penalised = energy + self.penalty * (weights @ weights)
                 if penalised < value[row] * (1 - STALL):
                     better.append(row)
-                    left[row], value[row], self.residual[row] = energy, penalised, residual
-                    self.weights[row, : len(atoms)] = weights
-                else:
-                    self.support[row, : len(own)], self.sizes[row] = own, len(own)
+                    self.sizes[row], left[row], value[row] = len(atoms), energy, penalised
+                    self.support[row, : len(atoms)], self.weights[row, : len(atoms)] = atoms, weights
+                    self.residual[row] = residual
             live = np.array(better, np.int64)
 
-    def _set_independent(self, row: int, chosen: np.ndarray) -> None:
-        """Make these atoms the support, without those that nearly depend on others before them."""
-        sharp = np.zeros(1, bool)
-        while not sharp.all():
-            self.set_support(row, chosen)
-            sharp = np.abs(np.diag(self.upper[row]))[: len(chosen)] > DEPENDENT * self.norms[chosen]
-            chosen = np.delete(chosen, np.argmin(sharp)) if len(chosen) else chosen
+    def _fitted(self, row: int) -> np.ndarray:
+        return self.weights[row, : self.sizes[row]]
+
+    def _least_squares(self, row: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Chosen atoms without those that nearly depend on others before them, and their weights."""
+        while True:
+            system = np.column_stack([self.atoms[chosen].T, self.signals[row]])
+            upper, half = np.split(np.linalg.qr(system, mode="r")[: len(chosen)], [len(chosen)], axis=1)
+            sharp = np.abs(np.diag(upper)) > DEPENDENT * self.norms[chosen]
+            if sharp.all():
+                return chosen, self.solve(upper, half[:, 0])
+            chosen = np.delete(chosen, np.argmin(sharp))

@@ -62,9 +62,13 @@ class LockStep:
             self.weights[row, :size] = self._fitted(row)
 
     def _fitted(self, row: int) -> np.ndarray:
-        """Weights of the support by (penalised) least squares."""
+        """Weights of the support."""
         size = self.sizes[row]
-        upper, half = self.upper[row, :size, :size], self.half[row, :size]
+        return self.solve(self.upper[row, :size, :size], self.half[row, :size])
+
+    def solve(self, upper: np.ndarray, half: np.ndarray) -> np.ndarray:
+        """(Penalised) least squares by a triangle and the products of a signal with its basis."""
+        size = len(half)
         if self.penalty == 0 or size == 0:
             return solve_triangular(upper, half, check_finite=False) if size else half
         more = np.vstack([upper, self.penalty**0.5 * np.eye(size)])
@@ -160,12 +164,12 @@ class LockStep:
                 stay = reach > reach.min()
                 gone += support[~stay].tolist()
                 self.closed[row, support[~stay]] = False
-                self.set_support(row, support[stay])
+                self._set_support(row, support[stay])
                 self._set_residual(row)
                 moved = before + reach.min() * (fitted - before)
                 self.weights[row] = np.append(moved[stay], np.zeros(self.weights.shape[1] - sum(stay)))
 
-    def set_support(self, row: int, chosen: np.ndarray) -> None:
+    def _set_support(self, row: int, chosen: np.ndarray) -> None:
         """Make these atoms the support."""
         basis, upper = np.linalg.qr(self.atoms[chosen].T.astype(np.float64))
         size = self.sizes[row] = len(chosen)
