@@ -176,11 +176,8 @@ class BatchCoder:
     def transform(self, signals: np.ndarray, first: int = 0) -> csr_array:
         """Codes as a sparse array, sorted by index."""
         indices, values, counts = self.encode(signals, first, by_index=True)
-        if (counts == self.k).all():
-            indices, values = indices.reshape(-1), values.reshape(-1)
-        else:
-            valid = np.arange(self.k) < counts[:, None]
-            indices, values = indices[valid], values[valid]
+        valid = np.arange(self.k) < counts[:, None] if (counts < self.k).any() else ...
+        indices, values = indices[valid].reshape(-1), values[valid].reshape(-1)
         pointers = np.concatenate([[0], np.cumsum(counts)])
         pointers = pointers.astype(np.int32 if pointers[-1] < np.iinfo(np.int32).max else np.int64)
         stacked = csr_array((values, indices, pointers), shape=(len(counts), self.shape[0]))

@@ -56,8 +56,7 @@ class SufficientStatistics:
         per_signal = max(1.0, codes.nnz / len(signals))
         idle = np.flatnonzero(self.idle > IDLE_LIMIT * len(self.idle) / per_signal)
         left = np.einsum("ij,ij->i", residual, residual)
-        worst = np.argsort(-left, kind="stable")[: len(idle)]
-        worst = worst[left[worst] > 0]
+        worst = np.argsort(-left, kind="stable")[: min(len(idle), np.count_nonzero(left))]
         idle = idle[: len(worst)]
         atoms[idle] = signals[worst] / np.linalg.norm(signals[worst], axis=1, keepdims=True)
         self.A[idle] = self.A[:, idle] = self.B[idle] = 0

@@ -53,8 +53,7 @@ def load_block(signals, coarse, units, energies, least, most):
     for s in range(signals.shape[0]):
         total = 0.0
         for p in range(signals.shape[1]):
-            v = np.float64(signals[s, p])
-            total += v * v
+            total += np.float64(signals[s, p]) ** 2
         if total != 0 and not least <= total <= most:
             return s
         units[s] = unit = math.ldexp(1.0, -math.frexp(np.sqrt(total))[1])
@@ -71,11 +70,10 @@ def products(atoms, chosen, size, vector, out):
         a, b, c, e = atoms[chosen[i]], atoms[chosen[i + 1]], atoms[chosen[i + 2]], atoms[chosen[i + 3]]
         ta, tb, tc, te = 0.0, 0.0, 0.0, 0.0
         for p in range(vector.shape[0]):
-            v = vector[p]
-            ta += a[p] * v
-            tb += b[p] * v
-            tc += c[p] * v
-            te += e[p] * v
+            ta += a[p] * vector[p]
+            tb += b[p] * vector[p]
+            tc += c[p] * vector[p]
+            te += e[p] * vector[p]
         out[i], out[i + 1], out[i + 2], out[i + 3] = ta, tb, tc, te
 
 
@@ -99,8 +97,7 @@ def set_residual(target, atoms, work, size):
 def back_substitute(work, vector, size):
     """Solve ``L^T w = vector`` in place."""
     for i in range(size - 1, -1, -1):
-        v = vector[i] * work.inverse[i]
-        vector[i] = v
+        vector[i] = v = vector[i] * work.inverse[i]
         for p in range(i):
             vector[p] -= work.lower[i, p] * v
 
@@ -285,8 +282,7 @@ def _bind(mode):
                 slack = np.float32(sigma * step)  # not before, for peaks were made with the last one
                 sizes = (begin, apart, first, size, room, panel * TILE + lane, tiles)
                 advance((source, rows, c, den, peaks, sizes, (one, alpha, slack)), mode)
-                if mode != GAIN:
-                    c[j] = 0
+                c[j] = 0
                 size += 1
                 if mode == POSITIVE and queued == waiting:
                     waiting = queued = 0
