@@ -48,7 +48,7 @@ class _Body(msgspec.Struct, forbid_unknown_fields=True):  # of a file
 
 class _Notes(msgspec.Struct):  # those in `info` that predictions need
     loss: str = "squared"
-    rmse: float = 0.0
+    rmse: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     residuals: dict[Annotated[float, msgspec.Meta(gt=0, lt=1)], float] = {}  # by the share that is below
 
 
