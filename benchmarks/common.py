@@ -193,6 +193,15 @@ def music(length: int = 1024) -> np.ndarray:
     return pieces[np.linalg.norm(pieces, axis=1) > 1e-3]
 
 
+def least_penalty(size: Callable[[float], float], most: float, low: float, rounds: int) -> float:
+    """The least penalty with which a size is at most that, by bisection of its power of ten, `low` to 0."""
+    high = 0.0
+    for _ in range(rounds):
+        middle = (low + high) / 2
+        low, high = (middle, high) if size(10**middle) > most else (low, middle)
+    return 10**high
+
+
 # -- rivals: functions without arguments, by name; those that are not installed are missing ----------------
 
 

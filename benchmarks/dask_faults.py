@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 os.environ["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = "10s"  # workers give up one that died after that
@@ -166,41 +165,6 @@ def lost(options) -> None:
             print(f"{what}: went on, {'equal' if bits(result) == whole else 'OTHER BITS'}")
 
 
-def workers(options) -> None:
-    """The same bits on any number of workers, and in this process."""
-    X, y, found = make_x(20), make_y(20), {}
-    for count in (0, 1, 2, 3):
-        with Cluster(count) if count else nullcontext():
-            began = time.perf_counter()
-            found[count] = bits(fit(X, y))
-        print(f"{count or 'no'} workers: {found[count]}, {time.perf_counter() - began:.1f} s")
-    print("equal" if len(set(found.values())) == 1 else "OTHER BITS")
-
-
-def restart(options) -> None:
-    """A client that is killed, and another one that goes on from its checkpoint."""
-    X, y = make_x(10), make_y(10)
-    with Cluster(2) as made:
-        path = made.file.with_name("checkpoint")
-        given = "--path", str(path), "--limit", LIMIT, "--loss", LOSS
-        other = subprocess.Popen([sys.executable, __file__, "child", *given])
-        while not path.exists():
-            time.sleep(0.05)
-        time.sleep(1.0)
-        other.kill(), other.wait()
-        whole, steps = fit(X, y), []
-        result = fit(X, y, checkpoint=path, callback=lambda record: steps.append(record.iteration))
-    print(f"went on from step {steps[0]}: {'equal' if bits(result) == bits(whole) else 'OTHER BITS'}")
-
-
-def child(options) -> None:
-    """A client of the cluster beside its checkpoint, which saves every step."""
-    path = Path(options.path)
-    with Client(scheduler_file=str(path.with_name("scheduler.json"))):
-        slow = lambda record: time.sleep(0.1)  # noqa: E731
-        fit(make_x(10), make_y(10), checkpoint=Checkpoint(path, interval=0.0), callback=slow)
-
-
 def memory(options) -> None:
     """What the client needs for an X of 640 MB."""
     X, y, small = make_x(20), make_y(20), make_x(2)
@@ -224,22 +188,7 @@ def beyond(options) -> None:
     print(f"{seconds:.0f} s, {len(result.support)} atoms")
 
 
-def trips(options) -> None:
-    """Seconds of a trip by the number of tasks and the size of what is sent."""
-    with Cluster(2, "6GB"):
-        for tiles in (2, 10, 50):
-            store = as_design(make_x(tiles, 64, 2**16)).store
-            for width in (1, 8):
-                r = np.ones((store.shape[0], width))
-                store.product(r)
-                began = time.perf_counter()
-                for _ in range(5):
-                    store.product(r)
-                spent, tasks = (time.perf_counter() - began) / 5, len(store.places)
-                print(f"{tasks} tasks, {r.nbytes / 1e6:.1f} MB sent: {1000 * spent:.0f} ms a trip")
-
-
-PARTS = {part.__name__: part for part in (kill, lost, memory, beyond, restart, child, workers, trips)}
+PARTS = {part.__name__: part for part in (kill, lost, memory, beyond)}
 
 if __name__ == "__main__":
     about = "\n".join(f"{name:10}{part.__doc__}" for name, part in PARTS.items())
@@ -247,7 +196,6 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=sorted(PARTS), metavar="SCENE", help=about)
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--path", help=argparse.SUPPRESS)
     parser.add_argument("--limit", default=LIMIT)
     parser.add_argument("--loss", default=LOSS)
     chosen = parser.parse_args()

@@ -120,7 +120,6 @@ def main(argv=None):
     parser.add_argument("--family", choices=sorted(FAMILIES))
     parser.add_argument("--program", choices=sorted(function.__name__ for function in PROGRAMS))
     parser.add_argument("--case", type=int, help="repeat one case, in this process")
-    parser.add_argument("--log", help="file for one line of JSON per failure")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)
     if given.work or given.case is not None:
@@ -134,9 +133,6 @@ def main(argv=None):
         done += 1
         if end or outcome["wrong"]:
             failures.append(outcome or unknown | {"seed": seed, "wrong": [("crash", end)]})
-            if given.log:
-                with open(given.log, "a") as log:
-                    print(json.dumps(failures[-1]), file=log)
         if done % 1000 == 0:
             print(f"{done} cases, {len(failures)} failures", file=sys.stderr, flush=True)
     print(f"{done} cases, {len(failures)} failures, {time.perf_counter() - began:.0f} s")

@@ -31,7 +31,7 @@ extensions = [
     "flowchart",
     "source_pages",
 ]
-exclude_patterns = ["_build", "**sg_execution_times*", "gallery/*.py", "gallery/*.ipynb", "gallery/*.json"]
+exclude_patterns = ["_build", "gallery/*.py", "gallery/*.ipynb", "gallery/*.json"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types in numpydoc sections are words; links of pages are checked
 suppress_warnings = ["config.cache"]  # the gallery is sorted by an object

@@ -5,7 +5,7 @@ from . import coding, defaults, files, greedy, guarantees, libraries, machine, p
 CASES = {
     "certified": ("certified OMP against exact BLAS on many designs", pursuits.certified, 3),
     "selectors": ("OMP by every selector: fresh, prepared, bytes, atoms of exact", pursuits.selectors, 5),
-    "fits": ("estimators beside minimize, Frank-Wolfe beside a loop on X^T X", pursuits.fits, 1),
+    "fits": ("estimators beside minimize, and the variants of Frank-Wolfe", pursuits.fits, 1),
     "auto": ("auto against the best of exact, gram and certified", pursuits.auto, 1),
     "drop_in": ("estimators of scikit-learn's names against scikit-learn's", libraries.drop_in, 1),
     "text": ("PursuitClassifier on text against L1 and abess, 50 features", libraries.text, 5),

@@ -74,12 +74,8 @@ def coder(o):
 
             def figures(name, results, facts):
                 atoms, signals = facts
-                found = results[name]
-                left = (
-                    found
-                    if name.startswith("NumPy")
-                    else signals - (found.T if name == "SPAMS" else found) @ atoms
-                )
+                found = results[name].T if name == "SPAMS" else results[name]
+                left = found if name.startswith("NumPy") else signals - found @ atoms
                 return {"error": np.linalg.norm(left) / np.linalg.norm(signals)}
 
             name = f"{n} x {d}, k={k}, {count} signals, {np.dtype(dtype).name}"

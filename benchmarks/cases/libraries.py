@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from common import DATA, Race, documents, rivals, signal, sized, unit_rows
+from common import DATA, Race, documents, least_penalty, rivals, signal, sized, unit_rows
 from sklearn import linear_model
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
@@ -74,16 +74,13 @@ def n_features(model):
 
 def lasso(X, y, k):
     """L1 logistic regression with the C, found by bisection, that leaves k features or the nearest below."""
-    low, high, best = 1e-3, 1e3, (0, None)
-    for _ in range(30):
-        C = np.sqrt(low * high)
-        model = linear_model.LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0)
-        model = model if y.max() == 1 else OneVsRestClassifier(model)
-        count = n_features(model.fit(X, y))
-        low, high = (C, high) if count <= k else (low, C)
-        if best[0] <= count <= k:
-            best = count, model
-    return best[1]
+
+    def model(penalty):
+        C = 1e-3 / penalty
+        one = linear_model.LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0)
+        return one if y.max() == 1 else OneVsRestClassifier(one)
+
+    return model(least_penalty(lambda penalty: n_features(model(penalty).fit(X, y)), k, -6.0, 30))
 
 
 def text_fits(X, y, k, split):

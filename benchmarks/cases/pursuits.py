@@ -135,39 +135,14 @@ def selectors(o):
     yield Race("prepared", partial(prepared_fits, make, OMP(k), names), ("exact",), reading)
 
 
-def gram_loop(X, y, radius, steps):
-    """Frank-Wolfe on the l1 ball from X^T X, which is made once."""
-    G, xty, w, q = X.T @ X, X.T @ y, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    zz = zy = 0.0
-    for _ in range(steps):
-        j = int(np.argmax(np.abs(q - xty)))
-        c = -radius * np.sign(q[j] - xty[j])
-        size = c * c * G[j, j] - 2 * c * q[j] + zz
-        step = min(1.0, (zz - zy - c * (q[j] - xty[j])) / size)
-        zz = (1 - step) ** 2 * zz + 2 * step * (1 - step) * c * q[j] + (step * c) ** 2 * G[j, j]
-        zy = (1 - step) * zy + step * c * xty[j]
-        w *= 1 - step
-        w[j] += step * c
-        q *= 1 - step
-        q += step * c * G[j]
-    return w
-
-
 def fits(o):
-    """Fits of estimators against the same run of `minimize`, and Frank-Wolfe: many steps, and few."""
+    """Fits of estimators against the same run of `minimize`, and the variants of Frank-Wolfe."""
 
     def of_estimators(seed):
         (X, y, _), k = signal(*sized(o.quick, N, D), 8 if o.quick else K, seed), 8 if o.quick else K
         models = sk.OrthogonalMatchingPursuit(), sk.PursuitRegressor(scale="none")
         given = {type(one).__name__: partial(one.set_params(n_nonzero_coefs=k).fit, X, y) for one in models}
         return {"minimize": lambda: minimize(X, y, OMP(k), "certified")} | given, None
-
-    def of_frank_wolfe(seed):
-        X, y, w = signal(*sized(o.quick, 2000, 4000), 8 if o.quick else K, seed)
-        radius, steps = float(np.abs(w).sum()), 500 if o.quick else 5000
-        solver = FrankWolfe(sk.L1Ball(radius), steps)
-        found = {"a loop on X^T X": lambda: gram_loop(X, y, radius, steps)}
-        return found | {"auto": lambda: minimize(X, y, solver).coef}, None
 
     def of_variants(seed):
         X, y, w = signal(*sized(o.quick, 2000, 4000), 8 if o.quick else K, seed, snr=30)
@@ -180,15 +155,8 @@ def fits(o):
         last = results[name].history[-1]
         return {"steps": results[name].n_iter, "gap": last.gap, "columns": len(results[name].support)}
 
-    def near(name, results, _):
-        gap = max(float(np.abs(results[name] - other).max()) for other in results.values())
-        if gap > 1e-8:
-            raise Mismatch(f"coefficients differ by {gap:.2g}")
-        return {}
-
     limits = {"OrthogonalMatchingPursuit": 0.8, "PursuitRegressor": 0.8}
     yield Race("a fit of 50 atoms", of_estimators, limits=limits)
-    yield Race("Frank-Wolfe, 5000 steps", of_frank_wolfe, figures=near, limits={"auto": 1.5})
     plain, limits = ("away", "pairwise", "blended"), {"corrective": 5.0}  # vanilla does not come so far
     yield Race("Frank-Wolfe, gap 1e-6", of_variants, figures=ended, versus=plain, limits=limits)
 

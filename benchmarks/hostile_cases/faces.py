@@ -11,10 +11,10 @@ from sklearn.model_selection import KFold
 import skpursuit as sk
 
 from . import checks, replays
-from .programs import GENERAL, draw_k, draw_targets, prepared
+from .programs import draw_k, draw_targets, prepared
 from .reference import EPS, LD, Reference, Span, judge_choice, norm
 from .selections import draw_selector, spell
-from .tables import ARRAYS, Table, hand_over
+from .tables import ARRAYS, Table
 
 CLIPPED = "n_nonzero_coefs|max_nonzero_coefs"
 
@@ -111,30 +111,6 @@ def regressor(rng, table):
         wrong.append(("sparsity", f"{len(used)} coefficients where {k} were allowed"))
     if solver == "omp" and not wrong and model.status_.name != "DIVERGED":
         wrong = replays.omp_squared(ref, as_run(model, ref, coef), sk.OMP(k), k)
-    return wrong
-
-
-def general_regressor(rng, table):
-    """PursuitRegressor with Huber and Poisson loss."""
-    loss = str(rng.choice(GENERAL[1:]))
-    prepared(rng, table, loss, ARRAYS)
-    given = drawn(rng, draw_k(rng, table), ["omp", "mp", "grasp", "fw"], quadratic=False)
-    solver, model = given["solver"], sk.PursuitRegressor(loss=loss, scale="none", **given)
-    fit(table, model)
-    wrong = finite(model)
-    found = model.predict(table.given)
-    if np.isnan(found).any():
-        wrong.append(("finite", "predictions are NaN"))
-    if wrong or model.status_.name == "DIVERGED":
-        return wrong
-    z = table.X.astype(LD) @ model.coef_.astype(LD) + LD(model.intercept_)
-    ref = Reference(table, loss)
-    rows = slice(None) if table.weights is None else table.weights > 0
-    limit = ref.objective(ref.zero) * (1 + 1e-6) + 1e-9 * norm(ref.y) + 1e-300
-    unit = float(np.finfo(model.coef_.dtype).eps)
-    blurred = unit * (np.abs(ref.X) @ np.abs(model.coef_.astype(LD))).max(initial=0) > 1e-3
-    if solver in ("omp", "mp") and not blurred and ref.objective(z[rows]) > limit:
-        wrong.append(("worse", f"objective {float(ref.objective(z[rows])):.6g}, at zero {float(limit):.6g}"))
     return wrong
 
 
@@ -270,56 +246,6 @@ def least_squares(ref, coef, k, gram=0.0):
     return checks.told_predictions(ref, SimpleNamespace(coef=coef), z, slack, "the best fit")
 
 
-def path_functions(rng, table):
-    """orthogonal_mp and orthogonal_mp_gram with their paths, which tell the order of choice."""
-    hand_over(rng, table, ARRAYS)
-    k, d = draw_k(rng, table), table.X.shape[1]
-    by_gram = rng.random() < 0.5
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Orthogonal matching pursuit ended prematurely", RuntimeWarning)
-        if by_gram:
-            table.notes["call"] = f"orthogonal_mp_gram(X.T @ X, X.T @ y, {k}), X {table.X.shape}"
-            with np.errstate(all="ignore"):
-                G, Xy = table.X.T @ table.X, table.X.T @ table.y
-            if not (np.isfinite(G).all() and np.isfinite(Xy).all()):
-                return []
-            coef = sk.orthogonal_mp_gram(G, Xy, n_nonzero_coefs=k, return_path=True)
-        else:
-            table.notes["call"] = f"orthogonal_mp(X, y, {k}), source {table.source}, X {table.X.shape}"
-            coef = sk.orthogonal_mp(table.given, table.y, n_nonzero_coefs=k, return_path=True)
-    if not np.isfinite(coef).all():
-        return [("finite", "coefficients are not finite")]
-    path = coef.reshape(d, -1) if coef.size else np.zeros((d, 0))
-    if d == 1 or path.shape[1] == 1 or path.size == 0:
-        return []
-    return followed(Reference(table), path, by_gram)
-
-
-def followed(ref, path, by_gram):
-    """The steps of a path: each adds the best column."""
-    span, support = Span(ref.n), []
-    top = np.abs(ref.gradient(ref.b)).max(initial=0)
-    for step in range(path.shape[1]):
-        new = np.setdiff1d(np.flatnonzero(path[:, step]), support)
-        if len(new) != 1:  # a coefficient that is zero by chance
-            return []
-        z, slack, _ = replays.fitted(ref, span, support)
-        condition = span.condition()
-        if by_gram and condition > 1e5:
-            return []
-        extra = 256 * (len(support) + 1) * EPS * top * condition**2 * (ref.rows + 16) if by_gram else 0.0
-        dependent = [j for j in range(ref.d) if j not in support and span.share(ref.A[:, j])[0] < 1e-6]
-        allowed = np.setdiff1d(np.arange(ref.d), support + dependent)
-        if int(new[0]) in dependent:
-            return []
-        found = judge_choice(ref, z - ref.b, new, allowed, slack=slack, extra=extra, step=step)
-        if found:
-            return found
-        support.append(int(new[0]))
-        span.add(ref.A[:, new[0]])
-    return []
-
-
 def coder(rng, table):
     """PursuitCoder: atoms are the columns of X, signals are y and others."""
     if table.extreme:
@@ -349,5 +275,5 @@ def coder(rng, table):
     return wrong
 
 
-PROGRAMS = {regressor: 9, general_regressor: 3, classifier: 4, cross_validated: 2}
-PROGRAMS |= {drop_in: 4, path_functions: 3, coder: 3}
+PROGRAMS = {regressor: 9, classifier: 7, cross_validated: 2}
+PROGRAMS |= {drop_in: 7, coder: 3}

@@ -1,4 +1,4 @@
-"""Programs for faults found once: float32 of low rank, far means with every loss, and X in files."""
+"""Programs for faults found once: far means with every loss, and X in files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,8 @@ from common import counted_fit
 import skpursuit as sk
 from skpursuit.problem.losses import LOSSES, as_loss
 
-from .programs import common, minimize
-from .reference import Reference
-from .tables import Table
-
 SELECTORS = ("exact", "certified", "gram", "auto")
 KINDS = ("C", "F", "pieces by rows", "pieces by columns", "Parquet")
-
-
-def float32_of_low_rank(rng, table):
-    """Coefficients give the objective told, and estimators predict as with float64."""
-    n, d, rank = (int(part) for part in rng.integers([10, 5, 1], [60, 40, 6]))
-    X = (rng.standard_normal((n, rank)) @ rng.standard_normal((rank, d))).astype(np.float32)
-    X = X + (rng.random() < 0.3) * np.float32(1e-6) * rng.standard_normal((n, d)).astype(np.float32)
-    y, k = rng.standard_normal(n), int(rng.integers(1, min(n, d) + 1))
-    exact = Table(X.astype(np.float64), y, given=X, source=f"float32 of rank {rank}")
-    wrong = common(Reference(exact), minimize(exact, sk.OMP(k), "auto"), k)
-    table.notes = exact.notes
-    scores = [sk.PursuitRegressor(n_nonzero_coefs=k).fit(A, y).score(A, y) for A in (X, exact.X)]
-    if not abs(scores[0] - scores[1]) <= 1e-3:
-        wrong.append(("float32", f"R2 {scores[0]:.4f} where float64 has {scores[1]:.4f}"))
-    return wrong
 
 
 def far_means_of_every_loss(rng, table):
@@ -109,4 +90,4 @@ def bytes_on_files(rng, table):
     return wrong
 
 
-PROGRAMS = {float32_of_low_rank: 6, far_means_of_every_loss: 8, bytes_on_files: 3}
+PROGRAMS = {far_means_of_every_loss: 8, bytes_on_files: 3}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .checks import coef_reach, coef_rounding, told_predictions
-from .reference import EPS, LD, SMOOTHNESS, TINY, Span, best_fit, judge_choice, norm, norm_rows
+from .reference import EPS, LD, SMOOTHNESS, TINY, Span, judge_choice, norm, norm_rows
 
 DOUBTFUL = 3e-4  # share below which normal equations may keep a later column instead
 GREY = 1000.0  # dependence within this factor of the threshold may be judged either way
@@ -341,42 +341,6 @@ def condition(X):
     if not X.shape[1] or not (sizes > 0).all():
         return 1.0 if not X.shape[1] else np.inf
     return 1.0 / max(1e-18, float(np.linalg.svd((X / sizes).astype(float), compute_uv=False)[-1]))
-
-
-def general_choices(ref, result, solver, ridge):
-    """Gradient pursuit with any loss, one target: choices along the way, fitted to about six digits."""
-    wrong, support, dropped = [], [], []
-    told, lost = result.support.tolist(), set(result.dropped.tolist())
-    for j in solver.always_include:
-        (dropped if j in lost else support).append(int(j))
-    w, start = np.empty(0), ref.objective(ref.zero)
-    for place, record in enumerate(result.history):
-        w = np.append(w, np.zeros(len(support) - len(w)))
-        w, z, f = best_fit(ref, support, ridge, w) if support else (w, ref.zero, start)
-        if f < 1e-3 * start or not np.isfinite(f) or condition(ref.X[:, support]) > 1e5:
-            return wrong  # residuals are what the fit left over
-        if place and f > result.history[place - 1].objective * (1 + 1e-4):
-            return wrong  # the run has found a better fit than this one
-        bend = ref.curvature(z).max() if ref.loss == "poisson" else ref.weights.max()
-        penalty = ridge * (w * w).sum() / 2
-        # f - f* >= |r - r*|^2 / (2 L), and fits stop once they promise less than 1e-6 of the objective.
-        slack = 0 if not support else np.sqrt(4 * bend * 2e-5 * (f + penalty))
-        allowed = np.setdiff1d(np.arange(ref.d), support + dropped)
-        if proven(record):
-            scale, chosen = slack / np.sqrt(ref.weights.min()), record.selected[-1:]
-            wrong += judge_choice(ref, ref.residual(z), chosen, allowed, slack=scale, step=place)
-            if wrong:
-                return wrong
-        if not record.selected:
-            break
-        j = record.selected[-1]
-        if j in lost:
-            return wrong  # columns that depend on the support are dropped together
-        elif j in told:
-            support.append(j)
-        if len(support) > 12:
-            break
-    return wrong
 
 
 def stationary(ref, support, coef, ridge=0.0):

@@ -28,8 +28,8 @@ spectrum = library @ shares + 0.004 * rng.standard_normal(bands)
 # %%
 # The shares sum to one, so the mean of the library can be taken from everything: the problem is the
 # same, and much better conditioned. The away variant may also take weight from a material, which ends
-# the zigzag of the plain method; the corrective one finds the best shares of all materials it has before
-# it takes the next. Both stop once the duality gap is so small that no mixture can be better by more.
+# the zigzag of the plain method. It stops once the duality gap is so small that no mixture can be better
+# by more.
 
 mean = library.mean(axis=1)
 design = as_design(library - mean[:, None])
@@ -37,11 +37,11 @@ runs = {
     variant: minimize(
         design, spectrum - mean, FrankWolfe(Simplex(), variant=variant, gap_tol=1e-6, max_iter=2000)
     )
-    for variant in ("vanilla", "away", "corrective")
+    for variant in ("vanilla", "away", "pairwise")
 }
 for variant, result in runs.items():
     print(f"{variant:9} {result.n_iter:5} steps, {len(result.support)} materials, {result.status.name}")
-found = runs["corrective"].coef
+found = runs["away"].coef
 
 # %%
 # Materials that look alike can stand in for each other: small shares beside the true ones are such. The
