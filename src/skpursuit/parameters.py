@@ -75,7 +75,8 @@ def check_columns(name: str, value: object) -> None:
 def check_groups(name: str, value: object) -> None:
     """Refuse anything but a collection, of labels or of lists of columns, or None."""
     kinds = "a label for each column, or lists of columns"
-    if value is not None and (isinstance(value, (str, bytes, dict, set)) or not isinstance(value, Sized)):
+    wrong = isinstance(value, (str, bytes, dict, set)) or getattr(value, "ndim", 1) == 0
+    if value is not None and (wrong or not isinstance(value, Sized)):
         raise TypeError(f"{name} must be {kinds}, got {short_repr(value)}")
 
 

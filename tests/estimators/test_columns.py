@@ -12,6 +12,8 @@ from skpursuit import (
     PursuitClassifierCV,
     PursuitRegressor,
     PursuitRegressorCV,
+    audit,
+    certify,
     minimize,
 )
 
@@ -67,8 +69,16 @@ def test_solvers_take_names_of_columns_on_disk(tmp_path):
     X.assign(y=Y).to_parquet(tmp_path / "x.parquet")
     by_name = minimize(tmp_path / "x.parquet", "y", OMP(3, feature_groups=GROUPS, exclude=["c5"]))
     by_number = minimize(X.to_numpy(), Y.to_numpy(), OMP(3, feature_groups=NUMBERS, exclude=[5]))
-    assert by_name.support.tolist() == by_number.support.tolist()
+    framed = minimize(X, Y, OMP(3, feature_groups=GROUPS, exclude=["c5"]))
+    assert by_name.support.tolist() == by_number.support.tolist() == framed.support.tolist()
     assert not {5, 6} & set(by_name.support)
+
+
+@pytest.mark.parametrize("rule", [{"feature_groups": GROUPS}, {"exclude": [1]}, {"positive": True}])
+def test_models_that_may_not_have_all_columns_are_not_audited(rule):
+    for weigh in (audit, certify):
+        with pytest.raises(ValueError, match="audit and certify do not know"):
+            weigh(X, Y, PursuitRegressor(n_nonzero_coefs=2, **rule).fit(X, Y))
 
 
 @pytest.mark.parametrize(

@@ -118,11 +118,23 @@ def test_loo_is_the_mean_error_of_refits_without_each_row(seed):
 
 
 @pytest.mark.parametrize(
-    "how", [{"solver": "sp"}, {"ridges": 0.1}, {"loss": "huber"}, {"solver": OMP(ridge=1.0)}]
+    "how",
+    [{"solver": "sp"}, {"ridges": 0.1}, {"loss": "huber"}, {"positive": True}, {"solver": OMP(ridge=1.0)}],
 )
 def test_loo_of_other_models_than_least_squares_is_refused(signal, how):
     with pytest.raises(ValueError, match="is of least squares"):
         PursuitRegressorCV(**{"solver": "omp", "scoring": "loo"} | how).fit(*signal)
+
+
+def test_a_criterion_counts_features_of_groups_and_says_where_it_is_undefined(signal):
+    X, y = signal
+    model = PursuitRegressorCV(solver="omp", scoring="bic", feature_groups=np.arange(X.shape[1]) // 2).fit(
+        X, y
+    )
+    assert model.n_nonzero_coefs_ == len(model.support_) == 2 * (model.scores_[0].argmax() + 1)
+    lone = np.eye(len(y))[:, :1]
+    with pytest.raises(ValueError, match="single rows decide coefficients"):
+        PursuitRegressorCV(solver="omp", scoring="loo").fit(lone, y + 100 * lone[:, 0])
 
 
 def test_bic_of_a_classifier_is_a_likelihood():

@@ -1,6 +1,7 @@
 """Complex X and y: pursuits equal to plain complex loops, by arrays of both orders and by operators."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse.linalg import aslinearoperator
 
@@ -129,6 +130,19 @@ def test_weights_included_and_excluded_columns_are_those_of_complex_rows_and_col
     result = minimize(X, y, OMP(3, always_include=[7], exclude=range(4, 7)))
     assert result.support[0] == 7
     assert not set(result.support) & {4, 5, 6}
+    A = X[:, minimize(X, y, OMP(k, ridge=0.3)).support]
+    ridge = np.linalg.solve(A.conj().T @ A + 0.3 * len(y) * np.eye(k), A.conj().T @ y)
+    found = minimize(pd.DataFrame(X).add_prefix("c"), y, OMP(k, ridge=0.3, exclude=["c2"]))
+    np.testing.assert_allclose(found.coef[found.support], ridge, atol=1e-9)
+
+
+def test_a_complex_run_goes_on_from_its_checkpoint(tmp_path):
+    X, y, _ = problem(4)
+    first = minimize(X, y, OMP(5), callback=lambda one: one.iteration == 1, checkpoint=tmp_path / "run")
+    assert first.n_iter == 2
+    resumed, whole = minimize(X, y, OMP(5), checkpoint=tmp_path / "run"), minimize(X, y, OMP(5))
+    assert [one.selected for one in resumed.history] == [one.selected for one in whole.history]
+    np.testing.assert_array_equal(resumed.coef, whole.coef)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +160,8 @@ def test_weights_included_and_excluded_columns_are_those_of_complex_rows_and_col
         ("FrankWolfe does not take complex X", ValueError, {"solver": FrankWolfe(L1Ball(1.0))}),
         ("positive=True is for real X", ValueError, {"solver": OMP(2, positive=True)}),
         ("complex X needs an exact selector", ValueError, {"selector": "greedy"}),
-        ("n_nonzero_coefs is 9", ValueError, {"solver": OMP(9)}),
+        ("n_nonzero_coefs is 9 but X has 4 columns", ValueError, {"solver": OMP(9)}),
+        ("exclude names 5, which .* from 0 to 3", ValueError, {"solver": OMP(2, exclude=[5])}),
         (r"y has shape \(3,\) and X has 4 rows", ValueError, {"y": np.ones(3) * 1j}),
     ],
 )

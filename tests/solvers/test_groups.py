@@ -154,11 +154,14 @@ def test_without_some_columns_is_as_if_they_were_not_there(make):
         (OMP(2, feature_groups=[[0, 9]]), "feature_groups names 9, which X does not have"),
         (OMP(2, feature_groups=[[0, "b"]]), "feature_groups names 'b', which X does not have"),
         (OMP(2, feature_groups=[0, 1]), "2 labels but X has 5 columns"),
-        (OMP(2, feature_groups=[0, 1, 2, np.nan, 1]), "holds NaN"),
+        (OMP(2, feature_groups=[0, 1, 2, np.nan, 1]), "holds nan; give every column"),
+        (OMP(2, feature_groups=["a", None, "b", "b", "b"]), "holds None; give every column"),
+        (OMP(2, feature_groups=[[[0, 1]], [2]]), r"feature_groups names \[0, 1\], which X does not have"),
         (CoSaMP(3, feature_groups=[0, 0, 0, 1, 1]), "n_nonzero_coefs is 3 but feature_groups makes 2 groups"),
         (OMP(2, feature_groups=[[0, 1]], positive=True), "feature_groups needs positive=False"),
         (OMP(2, feature_groups=[[0, 1]], score="gain"), "feature_groups needs .* score='correlation'"),
         (OMP(2, always_include=[0, 3], exclude=[3]), "always_include and exclude both name column 3"),
+        (OMP(2, always_include=[0], exclude=[1], feature_groups=[[0, 1]]), "name column 0 or its group"),
         (OMP(2, always_include=["length"]), "always_include names 'length', which X does not have"),
         (MatchingPursuit(2, exclude=[5]), "exclude names 5, which X does not have"),
     ],
@@ -171,7 +174,7 @@ def test_groups_and_columns_that_cannot_be_are_refused(solver, message):
 
 def test_groups_of_another_kind_or_for_sampling_selectors_are_refused():
     X, y = np.eye(5), np.ones(5)
-    for groups in ("abc", 3, {"a": [0]}, [[0, 1], 2]):
+    for groups in ("abc", 3, np.array(3), {"a": [0]}, [[0, 1], 2]):
         with pytest.raises(TypeError, match="feature_groups"):
             minimize(X, y, OMP(2, feature_groups=groups))
     for selector in ("halving", "quantized", "greedy", "lucb"):

@@ -132,7 +132,7 @@ def column_indices(option: str, listed: Iterable[object], d: int, names: list[st
     for one in listed:
         if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < d:
             out.append(int(one))
-        elif one in places:
+        elif isinstance(one, str) and one in places:
             out.append(places[one])
         else:
             unnamed = f"columns are numbered from 0 to {d - 1} and have no names"

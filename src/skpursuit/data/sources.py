@@ -6,7 +6,7 @@ sources of X on disk or on a cluster. They are tried first, and make a store fro
 whatever NumPy makes an array of. A new source is one file with the two functions, and one line here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from os import PathLike
 from typing import Any, Protocol, TypeGuard
 
@@ -162,7 +162,9 @@ def make_design(
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = dense_tile if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
         store = TileStore(source.make_tiles(X))
-        store.names = names
+        columns = getattr(X, "columns", None) if names is None else names  # of a data frame
+        named = isinstance(columns, Collection) and all(isinstance(one, str) for one in columns)
+        store.names = [str(one) for one in columns] if named else None
         design = Design(store)
     if design.is_complex and is_real:
         raise TypeError(REAL_ONLY)

@@ -25,13 +25,10 @@ UNDECIDED = 1e-10  # 1 - h of a row without which the columns depend on each oth
 def check_least_squares(config: FitConfig) -> None:
     """Refuse what is not fitted by least squares alone."""
     given = {**vars(config), **({} if isinstance(config.solver, str) else vars(config.solver))}
-    if (
-        config.name not in ("omp", "OMP")
-        or given["ridge"]
-        or given.get("positive")
-        or not config.loss.quadratic
-    ):
-        raise ValueError('scoring="loo" is of least squares: use solver="omp", squared loss and no ridge')
+    bound = given["ridge"] or given.get("positive") or not config.loss.quadratic
+    if config.name not in ("omp", "OMP") or bound:
+        wanted = 'use solver="omp" and squared loss, without a ridge and positive=True'
+        raise ValueError(f'scoring="loo" is of least squares: {wanted}')
 
 
 def corrected_errors(

@@ -357,9 +357,9 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
                 sizes = len(fits[k].columns), base.shape[1]
                 scores[k] -= information(str(self.scoring), config.loss, (y, weights), z, sizes)
         if not np.isfinite(scores).any():
-            raise ValueError(
-                "no number of coefficients has a finite criterion; divide y by its largest entry"
-            )
+            alone = "single rows decide coefficients of all models; use another scoring"
+            why = alone if self.scoring == "loo" else "divide y by its largest entry"
+            raise ValueError(f"no number of coefficients has a finite criterion; {why}")
         best = int(np.argmax(np.where(np.isfinite(scores), scores, -np.inf)))
         if best + 1 == most < limit and not current_monitor().out_of_time():
             return self._select_by_criterion(data, min(2 * most, limit), limit)

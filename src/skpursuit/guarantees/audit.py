@@ -27,7 +27,8 @@ MAX_PENDING_BYTES = 2**28  # residuals and products of steps that wait for the p
 SAME_OBJECTIVE = 1e-6  # of the objective of the zero model
 NOT_OF_THIS_DATA = (
     "the path does not lead to its own objectives on this X and y: they are other data, or its solver is not "
-    "OMP, or it used weights or a ridge; have the run weigh itself: minimize(..., audit=True)"
+    "OMP with one column a step, or it used weights, a ridge or always_include; have the run weigh itself: "
+    "minimize(..., audit=True)"
 )
 
 
@@ -60,7 +61,8 @@ def audit(
         As in `minimize`.
     path : Result, fitted estimator or list of int
         What `minimize` returned for `OMP`; an estimator of this library, which brings its own loss, ridge,
-        scaling and intercept; or columns in the order in which any library took them.
+        scaling and intercept; or columns in the order in which any library took them. Each choice is compared
+        with all columns, also with those that a solver was to exclude.
     loss, ridge, fit_intercept
         Those that the path was found with; `ridge` as in `OMP`.
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design
+from skpursuit.data.options import column_indices
 from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import as_array, short_repr
+from skpursuit.problem.column_groups import ColumnGroups
 from skpursuit.problem.losses import Loss, as_loss
 from skpursuit.problem.problem import checked_weights
 from skpursuit.solvers import Solver, as_solver
@@ -41,9 +43,11 @@ def real_problem(
         value = own.get(name, plain)
         if not (value is plain or (plain is not None and value == plain)):
             raise ValueError(f"{name}={short_repr(value)} is for real X; complex X needs {plain!r}")
-    given: dict[str, Any] = {"feature_groups": np.repeat(np.arange(d), 2)}
+    given: dict[str, Any] = {"feature_groups": ColumnGroups(np.repeat(np.arange(d), 2))}
     for name in own.keys() & {"always_include", "exclude"}:
-        given[name] = tuple(2 * int(j) for j in own[name])
+        given[name] = tuple(2 * j for j in column_indices(name, own[name], d, design.names))
+    if "ridge" in own:
+        given["ridge"] = own["ridge"] / 2  # beside a mean over twice as many rows
     if y.ndim not in (1, 2) or 2 * len(y) != design.shape[0]:
         raise ValueError(f"y has shape {y.shape} and X has {design.shape[0] // 2} rows; they must agree")
     if sample_weight is not None:

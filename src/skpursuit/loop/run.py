@@ -251,7 +251,7 @@ class Run:
             return Status.DIVERGED
         answers, seconds = asking.answers, time.perf_counter() - began
         selected = tuple(j for answer in answers for j in answer.columns.tolist())
-        selected = tuple(complex_columns(selected)) if self.problem.design.is_complex else selected
+        selected = tuple(complex_columns(selected).tolist()) if self.problem.design.is_complex else selected
         read = sum(answer.entries_read for answer in answers), sum(answer.bytes_read for answer in answers)
         weakest = max((one.certificate for one in answers), key=CERTIFICATE_ORDER.index, default="none")
         gap = None if "gap" not in after.memory else float(after.memory["gap"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,8 @@ from skpursuit.data.design import Design
 from skpursuit.data.options import column_indices
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.parameters import check_groups
+
+MISSING = ("None", "nan", "NaN", "NaT", "<NA>")  # what labels that are not there look like
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,17 +87,13 @@ def read_groups(given: Any, design: Design) -> ColumnGroups:
         groups = given
     else:
         check_groups("feature_groups", given)
-        groups = ColumnGroups(_in_order(_labels(given, d, names)))
+        numbers: dict[Hashable, int] = {}
+        labels = [numbers.setdefault(one, len(numbers)) for one in _labels(given, d, names)]
+        groups = ColumnGroups(np.array(labels))
     return groups if len(groups.labels) == design.shape[1] else groups.with_constant()
 
 
-def _in_order(values: np.ndarray) -> Indices:
-    """Numbers of groups in the order of their first columns."""
-    _, first, labels = np.unique(values, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[labels]
-
-
-def _labels(given: Any, d: int, names: list[str] | None) -> np.ndarray:
+def _labels(given: Any, d: int, names: list[str] | None) -> Iterable[Hashable]:
     """A label for each of d columns."""
     listed = [isinstance(one, Collection) and not isinstance(one, (str, bytes)) for one in given]
     if not any(listed):
@@ -103,10 +101,10 @@ def _labels(given: Any, d: int, names: list[str] | None) -> np.ndarray:
             raise ValueError(
                 f"feature_groups has {len(listed)} labels but X has {d} columns; give one for each"
             )
-        values = np.asarray(given)
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            raise ValueError("feature_groups holds NaN; give every column a label")
-        return values
+        missing = next((one for one in map(str, given) if one in MISSING), None)
+        if missing is not None:
+            raise ValueError(f"feature_groups holds {missing}; give every column a label")
+        return list(given)
     if not all(listed):
         raise TypeError("feature_groups mixes lists of columns with single ones; write a list for each group")
     labels = np.full(d, -1)
@@ -121,4 +119,4 @@ def _labels(given: Any, d: int, names: list[str] | None) -> np.ndarray:
             labels[j] = number
     alone = np.flatnonzero(labels < 0)
     labels[alone] = len(given) + np.arange(len(alone))
-    return labels
+    return labels.tolist()

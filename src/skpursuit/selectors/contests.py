@@ -2,7 +2,7 @@
 
 A plain score is a function of one entry of X^T r. In a contest the entries of a group compete together, or an
 entry is compared with what the support leaves of its column. The way from an estimate to a decision is the
-same for all of them (`resolve_contest`): intervals of scores, and exact scores for what these leave in doubt.
+same for all of them (`resolve_top_k`): intervals of scores, and exact scores for what these leave in doubt.
 """
 
 from __future__ import annotations

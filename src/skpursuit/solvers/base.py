@@ -92,14 +92,15 @@ class Solver(ABC):
         for name in ("always_include", "exclude"):
             if len(given := getattr(self, name)):
                 changes[name] = tuple(column_indices(name, given, d, names))
-        both = sorted({*changes.get("always_include", ())} & {*changes.get("exclude", ())})
-        if both:
-            raise ValueError(f"always_include and exclude both name column {both[0]}; leave it out of one")
         if self.feature_groups is not None:
             changes["feature_groups"] = groups = read_groups(self.feature_groups, design)
             for name in changes.keys() & {"always_include", "exclude"}:  # whole groups
                 more = groups.columns(groups.of(np.array(changes[name])))
                 changes[name] = tuple(dict.fromkeys([*changes[name], *more.tolist()]))
+        both = sorted({*changes.get("always_include", ())} & {*changes.get("exclude", ())})
+        if both:
+            what = f"name column {both[0]}" + (" or its group" if self.feature_groups is not None else "")
+            raise ValueError(f"always_include and exclude both {what}; leave it out of one")
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     @property
@@ -109,7 +110,8 @@ class Solver(ABC):
 
     def size(self, columns: Indices) -> int:
         """What columns count for the number that a model may have: themselves, or their groups."""
-        return len(columns) if self.groups is None else len(self.groups.of(columns))
+        groups = self.feature_groups
+        return len(columns) if groups is None else len(groups.of(columns))
 
     @property
     def included(self) -> Indices:
@@ -174,7 +176,8 @@ class Solver(ABC):
         """Refuse more non-zero coefficients than columns, or groups of them."""
         k, d = self.sparsity(problem), self.n_candidates(problem)
         if k > d:
-            what = "X has {} columns" if self.groups is None else "feature_groups makes {} groups"
+            single = self.groups is None or problem.design.is_complex
+            what = "X has {} columns" if single else "feature_groups makes {} groups"
             raise ValueError(f"n_nonzero_coefs is {k} but {what.format(d)}; use at most {d}")
 
     def max_iterations(self, problem: Problem) -> int:

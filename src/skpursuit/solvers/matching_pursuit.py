@@ -129,10 +129,6 @@ class OMP(Solver):
             return self.n_candidates(problem)
         return max(super().sparsity(problem), self.size(self.included))
 
-    def _count(self, columns: Indices) -> int:
-        """As `size`, which steps of single columns need not ask."""
-        return len(columns) if self.feature_groups is None else self.size(columns)
-
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
         return self.max_iter or problem.design.shape[1] + 1
@@ -208,10 +204,17 @@ class OMP(Solver):
             score = among(score, self.groups)
         elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
-        left = self.sparsity(problem) - self._count(state.support)
-        count, taken = min(self.atoms_per_step, left), np.concatenate([state.support, state.dropped])
-        taken = self.closed(taken) if len(self.exclude) else taken
-        query = Query(problem.residual(state.z), count, score, taken, rng, state=state, n_remaining=left)
+        left = self.sparsity(problem) - self.size(state.support)
+        taken = self.closed(np.concatenate([state.support, state.dropped]))
+        query = Query(
+            problem.residual(state.z),
+            min(self.atoms_per_step, left),
+            score,
+            taken,
+            rng,
+            state=state,
+            n_remaining=left,
+        )
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
         if after is None:
             return replace(state, status=Status.OPTIMAL)
@@ -225,7 +228,7 @@ class OMP(Solver):
         """The state, done if it fits well enough, has all its columns or spans all that can be spanned."""
         if problem.loss.predicts_targets:
             state = stop_on_residual(problem, state, self.tol, self.rtol)
-        if state.status is None and self._count(state.support) >= self.sparsity(problem):
+        if state.status is None and self.size(state.support) >= self.sparsity(problem):
             return replace(state, status=Status.COMPLETE)
         spanned = len(state.support) >= problem.max_rank and not self.positive
         if state.status is None and spanned:
