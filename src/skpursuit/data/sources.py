@@ -162,9 +162,9 @@ def make_design(
             raise ValueError("axis is for pieces of X on disk; give arrays as numpy.block takes them")
         source = dense_tile if plain else next(source for source in IN_MEMORY_SOURCES if source.accepts(X))
         store = TileStore(source.make_tiles(X))
-        columns = getattr(X, "columns", None) if names is None else names  # of a data frame
+        columns: Any = getattr(X, "columns", None) if names is None else names  # of a data frame
         named = isinstance(columns, Collection) and all(isinstance(one, str) for one in columns)
-        store.names = [str(one) for one in columns] if named else None
+        store.names = list(columns) if named else None
         design = Design(store)
     if design.is_complex and is_real:
         raise TypeError(REAL_ONLY)

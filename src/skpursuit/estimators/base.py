@@ -350,9 +350,7 @@ class PursuitBase(LinearBase, SummaryMixin):
         run, data = standardized_run(config, base, problems.targets[0], weights)
         own = run.solver
         if own.groups or own.positive or len(own.exclude) or len(own.always_include) > len(data.forced):
-            raise ValueError(
-                "audit and certify do not know feature_groups, always_include, exclude, positive"
-            )
+            raise ValueError("audit and certify know no feature_groups, always_include, exclude, positive")
         return ModelPath(run.problem, match_columns(base, self, np.asarray(self.support_)), data.forced)
 
     @property

@@ -27,8 +27,7 @@ def check_least_squares(config: FitConfig) -> None:
     given = {**vars(config), **({} if isinstance(config.solver, str) else vars(config.solver))}
     bound = given["ridge"] or given.get("positive") or not config.loss.quadratic
     if config.name not in ("omp", "OMP") or bound:
-        wanted = 'use solver="omp" and squared loss, without a ridge and positive=True'
-        raise ValueError(f'scoring="loo" is of least squares: {wanted}')
+        raise ValueError('scoring="loo" is of least squares: use "omp", squared loss, no ridge or positive')
 
 
 def corrected_errors(

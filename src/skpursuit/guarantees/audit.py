@@ -27,8 +27,7 @@ MAX_PENDING_BYTES = 2**28  # residuals and products of steps that wait for the p
 SAME_OBJECTIVE = 1e-6  # of the objective of the zero model
 NOT_OF_THIS_DATA = (
     "the path does not lead to its own objectives on this X and y: they are other data, or its solver is not "
-    "OMP with one column a step, or it used weights, a ridge or always_include; have the run weigh itself: "
-    "minimize(..., audit=True)"
+    "OMP by single columns, or it had weights, a ridge or always_include; use minimize(..., audit=True)"
 )
 
 

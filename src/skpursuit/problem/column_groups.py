@@ -98,9 +98,7 @@ def _labels(given: Any, d: int, names: list[str] | None) -> Iterable[Hashable]:
     listed = [isinstance(one, Collection) and not isinstance(one, (str, bytes)) for one in given]
     if not any(listed):
         if len(listed) != d:
-            raise ValueError(
-                f"feature_groups has {len(listed)} labels but X has {d} columns; give one for each"
-            )
+            raise ValueError(f"feature_groups has {len(listed)} labels but X has {d} columns; give each one")
         missing = next((one for one in map(str, given) if one in MISSING), None)
         if missing is not None:
             raise ValueError(f"feature_groups holds {missing}; give every column a label")

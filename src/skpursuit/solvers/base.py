@@ -110,8 +110,7 @@ class Solver(ABC):
 
     def size(self, columns: Indices) -> int:
         """What columns count for the number that a model may have: themselves, or their groups."""
-        groups = self.feature_groups
-        return len(columns) if groups is None else len(groups.of(columns))
+        return len(columns) if self.groups is None else len(self.groups.of(columns))
 
     @property
     def included(self) -> Indices:

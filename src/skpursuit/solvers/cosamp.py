@@ -124,10 +124,9 @@ class CoSaMP(Solver):
 
     def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
-        k = 2 * self.sparsity(problem)
-        r = problem.residual(state.z)
+        r, count = problem.residual(state.z), 2 * self.sparsity(problem)
         score, none = among(problem.score, self.groups), self.closed(NO_COLUMNS)
-        return select(Query(r, k, score, none, rng, state=state, ordered=False)).columns
+        return select(Query(r, count, score, none, rng, state=state, ordered=False)).columns
 
 
 @dataclass(frozen=True)

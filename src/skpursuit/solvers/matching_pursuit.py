@@ -205,16 +205,10 @@ class OMP(Solver):
         elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - self.size(state.support)
-        taken = self.closed(np.concatenate([state.support, state.dropped]))
-        query = Query(
-            problem.residual(state.z),
-            min(self.atoms_per_step, left),
-            score,
-            taken,
-            rng,
-            state=state,
-            n_remaining=left,
-        )
+        taken = np.concatenate([state.support, state.dropped])
+        taken = self.closed(taken) if len(self.exclude) else taken
+        count, r = min(self.atoms_per_step, left), problem.residual(state.z)
+        query = Query(r, count, score, taken, rng, state=state, n_remaining=left)
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
         if after is None:
             return replace(state, status=Status.OPTIMAL)
@@ -335,8 +329,7 @@ class MatchingPursuit(Solver):
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         gone = self.closed(state.dropped)
-        score = problem.score if self.feature_groups is None else among(problem.score, self.groups)
-        query = Query(problem.residual(state.z), 1, score, gone, rng, state=state)
+        query = Query(problem.residual(state.z), 1, among(problem.score, self.groups), gone, rng, state=state)
         if self.feature_groups is not None:
             after = retry_exactly(select, query, partial(self._moved_group, problem, state, query.r))
             return replace(state, status=Status.OPTIMAL) if after is None else after
