@@ -1,5 +1,7 @@
 """Complex X and y: pursuits equal to plain complex loops, by arrays of both orders and by operators."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +92,9 @@ def test_orthogonal_mp_takes_complex_numbers(targets):
     expected = np.stack([plain_omp(X, column, k)[1] for column in Y.T], axis=1)
     np.testing.assert_allclose(coef, np.squeeze(expected), atol=1e-9)
     assert np.all(np.array(sizes) == k)
+    with warnings.catch_warnings():  # a perfect fit at the last column is no reason for one
+        warnings.simplefilter("error")
+        assert np.count_nonzero(orthogonal_mp(np.eye(9) + 0j, np.arange(9) * 1j, n_nonzero_coefs=8)) == 8
     w = orthogonal_mp(X, Y[:, 0], tol=0.5)
     assert np.linalg.norm(Y[:, 0] - X @ w) ** 2 <= 0.5
 

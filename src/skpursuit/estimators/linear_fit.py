@@ -39,7 +39,7 @@ from skpursuit.problem.state import Result, State
 from skpursuit.selectors import Selector, as_selector
 from skpursuit.solvers import Solver, solver_class
 
-DEFAULT_CLASS_RIDGE = 0.03  # chosen on text collections, see the README
+DEFAULT_CLASS_RIDGE = 0.03  # chosen on text collections, see docs/performance.md
 SQUARED = Squared()
 MAX_BRACKET = 2.0**60  # from where the search for a constant starts
 

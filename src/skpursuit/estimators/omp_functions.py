@@ -130,7 +130,7 @@ def _complex_omp(X: object, y: object, k: int | None, tol: float | None, how: tu
     k = None if tol is not None else omp_sparsity(k, design.shape[1] // (1 + design.is_complex))
     selector = "gram" if precompute is True else selector
     found = [minimize(design, column, OMP(k, tol), selector) for column in y.reshape(len(y), -1).T]
-    if any(one.status is not (Status.CONVERGED if k is None else Status.COMPLETE) for one in found):
+    if any(one.status is not Status.CONVERGED if k is None else len(one.support) < k for one in found):
         warn_user(PREMATURE, RuntimeWarning)
     coef, sizes = (
         np.squeeze(np.stack([one.coef for one in found], axis=1)),

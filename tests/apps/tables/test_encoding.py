@@ -155,6 +155,11 @@ def test_whole_numbers_beside_a_decimal_comma_have_none():
     assert kinds["year"].encode(col(["1950,5"]))[0][0, 0] == 1950.5
 
 
+def test_a_column_without_cells_is_left_out_beside_decimal_commas():
+    kinds = kinds_of({"price": cycle("1,5", "2,25"), "note": cycle("", "")})
+    assert kinds["note"].describe() == "left out: empty"
+
+
 def test_numbers_that_mean_missing_are_filled_here_and_in_new_files_unless_they_are_said_to_be_numbers():
     values = cycle("20", "30", "-9", "40", "31")
     kind = kind_of(values)

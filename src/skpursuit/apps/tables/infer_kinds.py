@@ -315,6 +315,8 @@ class ColumnInference:
         column = self.column.folded() if fold else self.column
         (codes, labels), counts = column.factorized, column.counts
         gaps = len(codes) - int(counts.sum())
+        if not labels:
+            return DroppedColumn(self.name, "empty")
         if len(labels) == 1 and gaps < MANY_MISSING * len(codes):
             return DroppedColumn(self.name, f"the same value in every row, {quote(labels[0])}")
         if not forced and (reason := self._names_rows(labels, int(counts.sum()))):
