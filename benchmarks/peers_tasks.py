@@ -56,7 +56,7 @@ def pursuit(row: dict[str, Any]) -> Task:
         model = import_module(module).Lasso(fit_intercept=False)
         peak = np.abs(X.T @ y).max() / n  # the largest useful penalty
         count = lambda a: np.count_nonzero(model.set_params(alpha=a * peak).fit(X, y).coef_)  # noqa: E731
-        return fitted(model.set_params(alpha=least_penalty(count, k, -3.0, 12) * peak))
+        return fitted(model.set_params(alpha=least_penalty(count, k, -2.0, 8) * peak))
 
     def fastcan():
         model = import_module("fastcan").FastCan(n_features_to_select=k, verbose=0)
@@ -165,9 +165,9 @@ def of_splits(made: list[Any], names: dict[str, str], figures: Any, error: Any) 
 
 
 def text(row: dict[str, Any]) -> Task:
-    """Classifiers of k words, of five splits."""
+    """Classifiers of k words, of three splits."""
     X, y = documents(2, row["n"], row["d"])
-    made = [libraries.text_fits(X, y, row["k"], split) for split in range(5)]
+    made = [libraries.text_fits(X, y, row["k"], split) for split in range(3)]
     names = {"skpursuit": "PursuitClassifier, ovr_shared", "scikit-learn": "L1", "abess": "abess"}
     return of_splits(made, names, libraries.text_figures, lambda told: 1.0 - told["accuracy"])
 

@@ -80,7 +80,7 @@ def lasso(X, y, k):
         one = linear_model.LogisticRegression(l1_ratio=1.0, C=C, solver="liblinear", random_state=0)
         return one if y.max() == 1 else OneVsRestClassifier(one)
 
-    return model(least_penalty(lambda penalty: n_features(model(penalty).fit(X, y)), k, -6.0, 30))
+    return model(least_penalty(lambda penalty: n_features(model(penalty).fit(X, y)), k, -6.0, 14))
 
 
 def text_fits(X, y, k, split):
