@@ -185,7 +185,7 @@ def test_files_that_are_not_there(tmp_path):
     fails(re.escape(str(tmp_path)), as_design, tmp_path)
     fails("there is no such file", minimize, str(tmp_path / "nothing"), "price", OMP(n_nonzero_coefs=1))
     X, _ = problem()
-    with pytest.raises(TypeError, match="X has no column names; give y as an array"):
+    with pytest.raises(TypeError, match="X is no table on disk; give y as an array"):
         minimize(save(tmp_path / "x", X), "price", OMP(n_nonzero_coefs=1))
 
 
@@ -232,7 +232,7 @@ def test_estimators_fit_paths_maps_and_designs(tmp_path, normalize):
     assert (ours.predict(path) == true.predict(X)).all()
     with pytest.raises(ValueError, match="X has 2 features, but PursuitClassifier is expecting 330"):
         ours.predict(as_design(np.ones((4, 2))))
-    with pytest.raises(TypeError, match="X has no column names; give y as an array"):
+    with pytest.raises(TypeError, match="X is no table on disk; give y as an array"):
         clone(model).fit(as_design(X), "target")
 
 

@@ -72,6 +72,8 @@ def test_solvers_take_names_of_columns_on_disk(tmp_path):
     framed = minimize(X, Y, OMP(3, feature_groups=GROUPS, exclude=["c5"]))
     assert by_name.support.tolist() == by_number.support.tolist() == framed.support.tolist()
     assert not {5, 6} & set(by_name.support)
+    with pytest.raises(ValueError, match="exclude names 'c5', which several columns have"):
+        minimize(X.rename(columns={"c6": "c5"}), Y, OMP(3, exclude=["c5"]))
 
 
 @pytest.mark.parametrize("rule", [{"feature_groups": GROUPS}, {"exclude": [1]}, {"positive": True}])

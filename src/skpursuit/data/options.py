@@ -133,6 +133,8 @@ def column_indices(option: str, listed: Iterable[object], d: int, names: list[st
         if isinstance(one, (int, np.integer)) and not isinstance(one, bool) and 0 <= one < d:
             out.append(int(one))
         elif isinstance(one, str) and one in places:
+            if len(places) < d and (names or []).count(one) > 1:
+                raise ValueError(f"{option} names {one!r}, which several columns have; give their numbers")
             out.append(places[one])
         else:
             unnamed = f"columns are numbered from 0 to {d - 1} and have no names"

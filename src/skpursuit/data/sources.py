@@ -195,7 +195,7 @@ def split_target(X: object, y: object, check: bool = True, is_real: bool = True)
     if column is None:
         if is_out_of_core(X):
             make_design(X, check=False)  # a path that leads nowhere is told first
-        raise TypeError(f"y is {y!r}, but X has no column names; give y as an array")
+        raise TypeError(f"y is {y!r}, but X is no table on disk; give y as an array")
     values = column(source, y, options.reads)
     if values.dtype.kind in "mM":
         raise TypeError(f"column {y!r}, which is y, has dates or times; make numbers of them")

@@ -132,10 +132,8 @@ def _complex_omp(X: object, y: object, k: int | None, tol: float | None, how: tu
     found = [minimize(design, column, OMP(k, tol), selector) for column in y.reshape(len(y), -1).T]
     if any(one.status is not Status.CONVERGED if k is None else len(one.support) < k for one in found):
         warn_user(PREMATURE, RuntimeWarning)
-    coef, sizes = (
-        np.squeeze(np.stack([one.coef for one in found], axis=1)),
-        [len(one.support) for one in found],
-    )
+    coef, sizes = np.stack([one.coef for one in found], axis=1), [len(one.support) for one in found]
+    coef = np.squeeze(coef)
     return (coef, sizes[0] if len(sizes) == 1 else sizes) if return_n_iter else coef
 
 

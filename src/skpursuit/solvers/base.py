@@ -99,8 +99,7 @@ class Solver(ABC):
                 changes[name] = tuple(dict.fromkeys([*changes[name], *more.tolist()]))
         both = sorted({*changes.get("always_include", ())} & {*changes.get("exclude", ())})
         if both:
-            what = f"name column {both[0]}" + (" or its group" if self.feature_groups is not None else "")
-            raise ValueError(f"always_include and exclude both {what}; leave it out of one")
+            raise ValueError(f"always_include and exclude both name column {both[0]} or its group; drop one")
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     @property
