@@ -53,8 +53,7 @@ class GroupNorm:
     def of(self, g: Floats) -> Floats:
         top: Floats = np.abs(g).max(axis=1, initial=0.0)
         if not np.isfinite(top).all():
-            top = np.abs(g).sum(axis=1)
-            return top
+            return np.asarray(np.abs(g).sum(axis=1))
         power = np.frexp(top)[1]  # dividing by powers of two rounds nothing, so that ties stay ties
         scaled = np.ldexp(g, -power[:, None])
         norms: Floats = np.ldexp(np.sqrt(np.einsum("jm,jm->j", scaled, scaled)), power)

@@ -105,8 +105,8 @@ class ScaledData(NamedTuple):
 
 def _rounded(values: Floats) -> Floats:
     """Numbers of `DIGITS` bits: which of them serves is all the same, but not that all runs take one."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.rint(np.ldexp(mantissa, DIGITS)), exponent - DIGITS)
+    shift = DIGITS - np.frexp(values)[1]
+    return np.ldexp(np.rint(np.ldexp(values, shift)), -shift)
 
 
 def size_schedule(most: int, single: int, growth: float) -> list[int]:
@@ -362,7 +362,8 @@ def choose_candidate(
     elif null_loss is not None:
         given = BEST_SE * best.standard_error
         if best.scores is None:
-            given = min(given, BEST_SHARE * max(0.0, null_loss - best.held_out_loss))
+            gain = max(0.0, null_loss - best.held_out_loss)
+            given = max(min(given, BEST_SHARE * gain), SAME * gain)  # beyond those digits all fits are exact
         best = _sparsest(path_containing(paths, best), best.compared_loss + given)
     others = [one for path in paths if best not in path for one in path]
     other = best_candidate(others or [one for one in candidates if one is not best] or [best])
