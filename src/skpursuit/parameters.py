@@ -74,10 +74,9 @@ def check_columns(name: str, value: object) -> None:
 
 def check_groups(name: str, value: object) -> None:
     """Refuse anything but a collection, of labels or of lists of columns, or None."""
-    kinds = "a label for each column, or lists of columns"
     wrong = isinstance(value, (str, bytes, dict, set)) or getattr(value, "ndim", 1) == 0
     if value is not None and (wrong or not isinstance(value, Sized)):
-        raise TypeError(f"{name} must be {kinds}, got {short_repr(value)}")
+        raise TypeError(f"{name} must be a label per column or lists of columns, got {short_repr(value)}")
 
 
 def check_indices(name: str, value: object) -> None:

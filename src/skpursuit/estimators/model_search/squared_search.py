@@ -62,6 +62,7 @@ LEAST_RIDGE = 1e-4  # of relaxed models
 GRAM_JITTER = 1e-8  # keeps supports with equal columns solvable
 MIN_RESIDUAL_SHARE = 1e-3  # share of a column outside the support below which it counts as this much
 MIN_RESIDUAL_SHARE_SWAP = 1e-2
+EXPLAINED = 1e-10  # share of the largest squared score below which only rounding orders columns
 MIN_SWAP_GAIN = 1e-6  # share of |y|^2 that an exchange must gain
 
 
@@ -217,8 +218,9 @@ def greedy_path(
             run.add(size, 0)
             yield size, run.model(size)
         support, g, sizes = run.support, run.g, sizes[ONE_BY_ONE:]
+    least = EXPLAINED * normalised * squared_norms(folds.xy).max(axis=1, keepdims=True)
     for size in sizes:
-        score = squared_norms(g)
+        score = np.where((score := squared_norms(g)) < least, 0.0, score)
         score[lines, support] = -1.0
         new = np.array([top_columns(line, size - support.shape[1]) for line in score])
         support = np.hstack([support, new])
