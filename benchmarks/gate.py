@@ -63,9 +63,11 @@ def selector_named(name):
 
 def classifier(multi_class):
     """A classifier of several classes with shared features, or of all classes at once."""
-    if multi_class == "ovr_shared" and "shared_support" in sk.PursuitClassifier().get_params():
+    known = sk.PursuitClassifier().get_params()
+    if multi_class == "ovr_shared" and "shared_support" in known:
         return sk.PursuitClassifier(n_nonzero_coefs=50, shared_support=True)
-    return sk.PursuitClassifier(n_nonzero_coefs=50, multi_class=multi_class)
+    given = {} if "normalize" in known else {"scale": "none"}  # its default was not to scale
+    return sk.PursuitClassifier(n_nonzero_coefs=50, multi_class=multi_class, **given)
 
 
 # -- what is timed: functions that set a fit up and return it ----------------------------------------------
