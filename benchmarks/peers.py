@@ -100,7 +100,7 @@ def measure(row: dict[str, Any], coretype: str, limit: float) -> dict[str, dict[
     while True:
         command, peer = [sys.executable, __file__, "--child", json.dumps(row)], ""
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-            for line in lines(process, limit if peer else 600):
+            for line in lines(process, limit):
                 if line.startswith(b'{"peer"'):  # some libraries print
                     told = json.loads(line)
                     peer = told["peer"]

@@ -72,6 +72,7 @@ def figure(found: list[tuple[str, list[Line]]], path: Path) -> None:
             axes.scatter([], [], 22, color, label=peer)
         axes.axvline(1.0, color="0.5", linewidth=0.8)
         axes.set(xscale="log", xlabel="times as long as skpursuit (hollow: a worse answer)")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_yticks(range(len(shown)), [f"{lines[0]['task']}: {name}" for name, lines in shown])
         axes.invert_yaxis()
         picture.legend(loc="outside upper center", ncols=5, frameon=False)
@@ -84,8 +85,9 @@ def cells(name: str, line: Line, fastest: str) -> str:
     numbers = [(1e3 * line["seconds"], ".3g"), (line["ratio"], ".2f"), (1e3 * line["first"], ".3g")]
     numbers += [(line["memory"], ".0f"), (line["error"], ".3g"), (line["recovery"], ".3f")]
     peer = f"**{line['peer']}**" if line["peer"] == fastest else line["peer"]
-    told = [f"{value:{form}}" if value == value else "" for value, form in numbers]
-    return f"| {' | '.join([name, peer, *told, line['note']])} |"
+    told = [f"{v:{form if v < 100 else '.0f'}}" if v == v else "" for v, form in numbers]
+    notes = [line["note"], line["coretype"] if line["coretype"] != SETTINGS["coretypes"][0] else ""]
+    return f"| {' | '.join([name, peer, *told, ', '.join(filter(None, notes))])} |"
 
 
 def write(path: Path) -> None:
@@ -95,11 +97,13 @@ def write(path: Path) -> None:
     verdicts = [(group[0]["task"], name, *verdict(group)) for name, group in found]
     versions = sorted({f"{line['peer']} {line['version']}" for line in lines if line["version"]})
     known = {"processor": lines[0]["processor"], "versions": ", ".join(versions), **SETTINGS}
-    known |= {"kinds": ", ".join(sorted({line["coretype"] for line in lines}))}
-    known |= {"won": sum(one[2] for one in verdicts), "rows": len(verdicts)}
+    kinds = ", ".join(sorted({line["coretype"] for line in lines}))
+    known |= {"kinds": kinds, "won": sum(one[2] for one in verdicts), "rows": len(verdicts)}
     text = [GRID["page"].format(**known).strip(), ""]
-    missing = len(list(grid(False, ""))) - len(found)
-    text += [f"{missing} of the rows of the grid were not measured.", ""] if missing > 0 else []
+    there = {tuple(line[key] for key in ROW) for line in lines}
+    rows = {tuple(str(row.get(key, "")) for key in ROW): name for name, row in grid(False, "")}
+    missing = "; ".join(name for place, name in rows.items() if place not in there)
+    text += [f"Not measured: {missing}.", ""] if missing else []
     for task, group in groupby(found, key=lambda one: one[1][0]["task"]):
         text += [f"## {TASKS[task]['title']}", "", TASKS[task]["what"], ""]
         text += [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
@@ -109,11 +113,9 @@ def write(path: Path) -> None:
         text.append("")
     text += ["## Where another library is faster", ""]
     for task, name, won, peer in verdicts:
-        reasons = TASKS[task].get("reasons", {})
-        why = [reason for part, reason in reasons.items() if part in f"{name}, {peer}"]
-        why.append("The reason is not known.")
-        if not won:
-            text.append(f"- {TASKS[task]['title']}, {name}: {peer}. {why[0]}")
+        reasons = TASKS[task].get("reasons", {}) | {"": "The reason is not known."}
+        why = next(reason for part, reason in reasons.items() if part in f"{name}, {peer}")
+        text += [] if won else [f"- {TASKS[task]['title']}, {name}: {peer}. {why}"]
     path.with_suffix(".md").write_text("\n".join(text) + "\n", encoding="utf-8")
     figure(found, path.with_suffix(".svg"))
     print(f"{known['won']} of {known['rows']} rows; {path.with_suffix('.md')}")

@@ -34,7 +34,7 @@ def pursuit(row: dict[str, Any]) -> Task:
         X = rng.standard_t(2, (n, d)) if "tails" in row["family"] else rng.standard_normal((n, d))
     X, y, w = with_signal(X / np.linalg.norm(X, axis=0), seed=0, k=k)
     X, y = X.astype(row["dtype"]), y.astype(row["dtype"])
-    F = np.asfortranarray(X)
+    F, peak = np.asfortranarray(X), np.abs(X.T @ y).max() / n  # the largest useful penalty of L1
 
     def ours(X, swaps=False):
         solver = skpursuit.OMP(n_nonzero_coefs=k, swaps=swaps)
@@ -51,10 +51,9 @@ def pursuit(row: dict[str, Any]) -> Task:
     def fitted(model):
         return lambda: np.flatnonzero(model.fit(X, y).coef_)
 
-    def lasso(module):
+    def lasso(module, **given):
         """L1 with the penalty, found beforehand, that leaves k columns or the nearest below."""
-        model = import_module(module).Lasso(fit_intercept=False)
-        peak = np.abs(X.T @ y).max() / n  # the largest useful penalty
+        model = import_module(module).Lasso(fit_intercept=False, **given)
         count = lambda a: np.count_nonzero(model.set_params(alpha=a * peak).fit(X, y).coef_)  # noqa: E731
         return fitted(model.set_params(alpha=least_penalty(count, k, -2.0, 8) * peak))
 
@@ -87,7 +86,7 @@ def pursuit(row: dict[str, Any]) -> Task:
         "fastcan": fastcan,
         "skscope": skscope,
         "celer": lambda: lasso("celer"),
-        "skglm": lambda: lasso("skglm"),
+        "skglm": lambda: lasso("skglm", tol=1e-3 * peak),  # which is absolute there
     }, worth
 
 

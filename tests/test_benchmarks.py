@@ -31,6 +31,25 @@ def test_the_gate_finds_every_selector(name):
     assert gate.selector_named(name)
 
 
+def test_the_page_of_the_field_judges_answers_before_seconds(tmp_path):
+    head = "task,family,n,d,k,dtype,peer,version,seconds,first,memory,error,recovery,ours"
+    head += ",coretype,processor,note"
+    lines = ["2,float64,skpursuit,,1.0,1.0,0,0.5,,1.0", "2,float64,SPAMS,1.0,0.5,1.0,0,0.6,,1.0",
+             "3,float64,skpursuit,,1.0,1.0,0,0.5,,1.0", "3,float64,SPAMS,1.0,0.9,1.0,0,0.501,,1.0",
+             "3,float64,abess,2.0,,,,,,1.0"]  # fmt: skip
+    notes = ["", "", "", "", ">600 s"]
+    table = [f"pursuit,,40,80,{line},Haswell,a processor,{note}" for line, note in zip(lines, notes)]
+    (tmp_path / "b.csv").write_text("\n".join([head, *table]) + "\n")
+    assert "1 of 2 rows" in run_python(RUN.with_name("peers.py"), "--page", "--out", tmp_path / "b.csv")
+    page = (tmp_path / "b.md").read_text()
+    assert "| **skpursuit** |" in page.partition("k = 3")[0]
+    assert "| **SPAMS** | 900 | 0.90 |" in page
+    assert ">600 s" in page
+    assert page.count("\n- ") == 1
+    assert "k = 3, float64: SPAMS." in page
+    assert (tmp_path / "b.svg").exists()
+
+
 TEXT = costs.FILE.read_text("utf-8")
 BESIDE = ("SPARSE_SHARE", "LOAD_KERNELS")
 

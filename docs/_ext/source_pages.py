@@ -98,8 +98,6 @@ def family_tables(app, name, source):
 
 def whole_files(app, name, source):
     """Show a file of the repository's root as a page; its links start there."""
-    if name == "guide" and not (DOCS / "benchmarks.md").exists():  # `make bench` writes it
-        source[0] = source[0].replace("\nbenchmarks\n", "\n")
     found = re.search(r"<!-- file: (\S+) -->", source[0])
     if found:
         text = (DOCS.parent / found[1]).read_text(encoding="utf-8").replace("](docs/", "](")
