@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from skpursuit import OMP
+
 from .checks import coef_reach, coef_rounding, told_predictions
 from .reference import EPS, LD, SMOOTHNESS, TINY, Span, judge_choice, norm, norm_rows
 
@@ -174,7 +176,7 @@ def pursuit_status(ref, result, solver, k, r, slack, dropped, score):
         g = -g if score == "signed" else np.abs(g)
         # A gradient below the rounding of another column's is not seen: that column stays in front. Those
         # of the support are asked for again by solvers that move one coefficient at a time.
-        again = left if hasattr(solver, "always_include") else slice(None)
+        again = left if isinstance(solver, OMP) else slice(None)
         unseen = error + ref.sizes * LD(slack) + 8 * EPS * ref.sizes * size
         over = g[left] - unseen[left] - unseen[again].max(initial=0)
         if len(left) and over.max() > 0:
