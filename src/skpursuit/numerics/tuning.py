@@ -44,6 +44,7 @@ WAITING_SHARE = 0.2  # of the time a process has worked, that it may wait for ke
 # X in files
 TILE_LOOK = 1.5e-4  # seconds to begin and end products of the codes of a tile, once for each look at them
 FILE_BYTE = 0.45e-9  # seconds to read a byte that is not in the page cache: 2.2 GB/s (`run.py large`)
+CACHED_FILE_BYTE = 0.12e-9  # that is in the page cache: 8 GB/s (`run.py files`)
 
 # Threads of kernels, in multiply-adds
 MIN_PARALLEL_WORK = 6_000_000  # 2 ms: for less, waking a thread (0.05 ms and more) costs too much

@@ -61,7 +61,8 @@ def run_experiment(
     settings = {"experiment": experiment.name, **experiment.settings}
     with ResultsFile(path, experiment.columns, settings, about) as store:
         todo = {name: cell for name, cell in cells.items() if name not in store.results.cells}
-        sizes = {name: cell.get("n", 1) * cell.get("d", 1) for name, cell in todo.items()}  # of X
+        sized = all("n" in cell for cell in todo.values())
+        sizes = {name: cell["n"] * cell["d"] if sized else 1 for name, cell in todo.items()}  # of X
         done, work = 0.0, sum(sizes.values()) or 1
         progress(len(store.results.cells), len(cells), 0.0)
         try:

@@ -28,12 +28,12 @@ from skpursuit._atomic_files import FileError
 from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
-from skpursuit.data.options import DesignOptions
+from skpursuit.data.options import DesignOptions, available_memory
 from skpursuit.data.read_counter import FileReads, ReadCounter
 from skpursuit.data.store import Arguments, ReadCosts, TilePosition, TileStore, Verb, call
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.threads import wait_interruptibly
-from skpursuit.numerics.tuning import FILE_BYTE
+from skpursuit.numerics.tuning import CACHED_FILE_BYTE, FILE_BYTE
 from skpursuit.progress import current_monitor
 
 if TYPE_CHECKING:
@@ -187,12 +187,13 @@ class FileStore(TileStore):
         self.reads_single_columns = first.reads_single_columns and first.parts[0].array.reads_columns
         self.column_costs_full_pass = not self.reads_single_columns
         line = (whole // d, whole) if self.reads_single_columns else (whole, whole // n)
-        self.read_costs = ReadCosts(FILE_BYTE, *line)
+        # A file that fits stays in the system's memory: after the first reading, which all selectors need.
+        self.read_costs = ReadCosts(CACHED_FILE_BYTE if 2 * whole < available_memory() else FILE_BYTE, *line)
 
     def new_caches(self) -> Caches:
         """Empty caches within the limit."""
         room = self.memory_budget
-        return Caches(columns=ColumnCache(room.columns), gram_columns=ColumnCache(room.product_bytes))
+        return Caches(ColumnCache(room.columns), gram_columns=ColumnCache(room.product_bytes))
 
     def has_room_for_codes(self, nbytes: int) -> bool:
         in_memory = self.memory_budget.allocated + nbytes <= self.memory_budget.total_bytes
@@ -223,13 +224,11 @@ class FileStore(TileStore):
             self._stored.load_existing()
         stored = self._stored
         if not stored.coded_tiles:
-            for place, made in self._made(stored, fine):
-                if (given := args(place)) is not None:
-                    yield place, call(fn, made, given)
+            made = ((place, args(place), tile) for place, tile in self._made(stored, fine))
+            yield from ((place, call(fn, tile, given)) for place, given, tile in made if given is not None)
             return
         for place, given in todo:
-            kept = stored.coded_tiles[place.number]
-            yield place, call(fn, kept, given)
+            yield place, call(fn, kept := stored.coded_tiles[place.number], given)
             if isinstance(kept, LazyArrays):
                 kept.release()
 
