@@ -8,7 +8,7 @@ QUICK = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 
-.PHONY: demo test quick check docs bench bench-check dist clean
+.PHONY: demo test quick check docs bench bench-check figures pages dist clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m skpursuit demo
@@ -42,12 +42,32 @@ bench: $(BENCH)/.ready
 $(BENCH)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BENCH)/bin/python -m pip install --quiet -e ".[cli]"
+	$(BENCH)/bin/python -m pip install --quiet -e ".[cli,dask,parquet]"
 	for peer in $(PEERS); do $(BENCH)/bin/python -m pip install --quiet $$peer || echo "$$peer does not install here and is left out"; done
 	touch $@
 
 # The group `bench` of pyproject.toml, so that one that does not install takes no other along.
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['bench'])")
+
+# Every figure of README and docs, measured anew: hours, on a quiet machine. `make pages` writes them alone.
+CASES = landing fits drop_in coder splice selectors certified audit guarantees greedy text first_use files
+RUN = $(BENCH)/bin/python benchmarks/run.py
+figures: $(BENCH)/.ready
+	for case in $(CASES); do $(RUN) $$case --write; done
+	OMP_NUM_THREADS=2 $(RUN) threads --write
+	OMP_NUM_THREADS=2 $(RUN) selectors --write
+	$(RUN) defaults --only regression --repeats 1 --write
+	$(RUN) defaults --only classes --repeats 1 --write
+	$(RUN) defaults --only text --repeats 1 --seeds 6 --write
+	$(RUN) defaults --only multinomial --repeats 1 --seeds 10 --write
+	$(RUN) defaults --only "pure noise" --repeats 1 --seeds 40 --write
+	for seed in 21 22; do $(BENCH)/bin/python benchmarks/dask_faults.py kill --fits 30 --seed $$seed --write; done
+	for scene in lost memory beyond beside; do $(BENCH)/bin/python benchmarks/dask_faults.py $$scene --write; done
+	$(BENCH)/bin/python -m skpursuit demo > docs/figures/demo.txt
+	$(MAKE) pages
+
+pages: $(BENCH)/.ready
+	$(BENCH)/bin/python docs/figures.py
 
 # A wheel and an sdist in dist/, each installed into an environment of its own and tried outside this tree.
 dist: $(VENV)/.ready

@@ -6,15 +6,19 @@ is as fast as it can be (OpenBLAS does not know some virtual processors and then
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import platform
 import re
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +37,7 @@ THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 #: per megabyte to get it again (0.1 otherwise). This much is touched before each run, so that no function
 #: pays for how long the others took. BALLAST=0 in the environment turns that off.
 BALLAST = int(os.environ.get("BALLAST", "600000000"))
+ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SKPURSUIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 Function = Callable[[], Any]
 
@@ -52,6 +57,28 @@ class Race:
     limits: dict[str, float] = field(default_factory=dict)  # least ratios, by function
     elapsed: bool = False  # time on the clock instead of processor time
     limited: bool = True  # to the number of threads in OMP_NUM_THREADS
+
+
+def record(case: str, rows: list[dict[str, Any]]) -> None:
+    """Put rows into docs/figures/CASE.csv, each in place of that of its problem, method and threads.
+
+    `python docs/figures.py` writes them into the pages. Floats keep four digits.
+    """
+    path = ROOT / "docs" / "figures" / f"{case}.csv"
+    git = ["git", "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    stamp = {"threads": THREADS, "processor": PROCESSOR, "blas": CORETYPE, "commit": commit}
+    stamp["date"] = date.today().isoformat()
+    table: dict[tuple[str, ...], dict[str, Any]] = {}
+    with path.open(encoding="utf-8", newline="") if path.exists() else io.StringIO() as lines:
+        for row in [*csv.DictReader(lines), *(row | stamp for row in rows)]:
+            short = {key: f"{v:.4g}" if isinstance(v, float) else str(v) for key, v in row.items()}
+            table[tuple(short.get(key, "") for key in ("problem", "method", "threads"))] = short
+    names = dict.fromkeys(key for row in table.values() for key in row if key not in stamp) | stamp
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table.values())
 
 
 def best_times(
@@ -147,10 +174,10 @@ def chain(rng: np.random.Generator, n: int, d: int, rho: float) -> np.ndarray:
     return X
 
 
-def near_copies(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-    """Every second column is a copy of its neighbour but for a thousandth."""
+def near_copies(rng: np.random.Generator, n: int, d: int, less: float = 1e-3) -> np.ndarray:
+    """Every second column is a copy of its neighbour but for a thousandth of another one."""
     X = rng.standard_normal((n, d))
-    X[:, 1::2] = X[:, : d - 1 : 2] + 1e-3 * X[:, 1::2]
+    X[:, 1::2] = X[:, : d - 1 : 2] + less * X[:, 1::2]
     return X
 
 

@@ -1,8 +1,9 @@
 """What happens to a fit on a Dask cluster when workers or the scheduler die, stop or run out of memory.
 
-    python benchmarks/dask_faults.py kill --fits 10 --seed 0   # --help lists the other scenes
+    python benchmarks/dask_faults.py kill --fits 10 --seed 0   # --help lists the other scenes, `all` is all
 
-With `--limit 2MB` the rows of the basis are in a file. `--loss logistic` fits classes in these scenes.
+`--write` puts what was seen into docs/figures/dask.csv. With `--limit 2MB` the rows of the basis are in a
+file. `--loss logistic` fits classes in these scenes.
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
 
@@ -25,7 +26,7 @@ os.environ["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = "10s"  # workers give 
 import dask
 import dask.array as da
 import numpy as np
-from common import memory_of, peaks
+from common import memory_of, peaks, record
 from distributed import Client
 
 from skpursuit import OMP, Checkpoint, as_design, minimize
@@ -107,7 +108,7 @@ def fit(X, y, **more):
     return minimize(as_design(X, memory_limit=LIMIT), y, OMP(ATOMS), "certified", LOSS, **more)
 
 
-def kill(options) -> None:
+def kill(options):
     """Fits during which a worker is killed; a new one takes its place before the next fit."""
     draw, X, y = random.Random(options.seed), make_x(20), make_y(20)
     with Cluster(2) as made:
@@ -127,13 +128,11 @@ def kill(options) -> None:
             if spent < moment and victim.poll() is None:
                 continue  # the fit was over first
             struck, equal, slowest = struck + 1, equal + same, max(slowest, spent - usual)
-            told = "equal" if same else "OTHER BITS"
-            print(f"fit {struck}: killed after {moment:.1f} s, {spent:.1f} s in all, {told}", flush=True)
             made.replace(victim)
-    print(f"{equal} of {struck} equal; a fit takes {usual:.1f} s, slowest recovery {slowest:.1f} s more")
+    yield {"method": f"seed {options.seed}", "fits": struck, "equal": equal, "s": usual, "s more": slowest}
 
 
-def lost(options) -> None:
+def lost(options):
     """A cluster that does not come back: an error in time, and a checkpoint to go on from."""
     X, y = make_x(10), make_y(10)
     with Cluster(2):
@@ -157,15 +156,15 @@ def lost(options) -> None:
             with Cluster(2) as made:
                 try:
                     fit(X, y, checkpoint=Checkpoint(path, interval=1e9), callback=strike)
-                    print(f"{what}: NO ERROR")
+                    told = {"error": "none"}
                 except ClusterError as error:
-                    print(f"{what}: after {time.perf_counter() - struck[0]:.1f} s: {error}")
+                    told = {"s": time.perf_counter() - struck[0], "error": str(error).partition(".")[0]}
             with Cluster(2):
                 result = fit(X, y, checkpoint=path)
-            print(f"{what}: went on, {'equal' if bits(result) == whole else 'OTHER BITS'}")
+            yield {"method": what, "fits": 1, "equal": int(bits(result) == whole), **told}
 
 
-def memory(options) -> None:
+def memory(options):
     """What the client needs for an X of 640 MB."""
     X, y, small = make_x(20), make_y(20), make_x(2)
     with Cluster(2):
@@ -173,31 +172,53 @@ def memory(options) -> None:
         before = memory_of(os.getpid(), "RssAnon")
         with peaks([os.getpid()], "RssAnon") as tops:
             fit(X, y)
-    print(f"client: X has {X.nbytes / 1e6:.0f} MB, it grew by {tops[0] - before:.0f} MB")
+    yield {"method": "growth of the client", "MB of X": X.nbytes / 1e6, "MB": tops[0] - before}
 
 
-def beyond(options) -> None:
+def beyond(options):
     """What two workers need for an X of twice their limits."""
     limit = 600  # MB
     chunks = 2 * 2 * limit * 10**6 // (CHUNK * COLUMNS * 8)
     X, y, began = make_x(chunks), make_y(chunks), time.perf_counter()
     with Cluster(2, f"{limit}MB") as made, peaks([one.pid for one in made.workers], "VmRSS") as tops:
-        result = fit(X, y)
-    used, seconds = ", ".join(f"{top:.0f}" for top in tops), time.perf_counter() - began
-    print(f"workers: X has {X.nbytes / 1e6:.0f} MB, limits are {limit} MB each, most used {used} MB")
-    print(f"{seconds:.0f} s, {len(result.support)} atoms")
+        atoms = len(fit(X, y).support)
+    seconds = time.perf_counter() - began
+    yield {"method": f"two workers of {limit} MB", "MB of X": X.nbytes / 1e6, "MB": max(tops), "s": seconds,
+           "atoms": atoms}  # fmt: skip
 
 
-PARTS = {part.__name__: part for part in (kill, lost, memory, beyond)}
+def beside(options):
+    """An array on this machine against two workers that have its chunks in memory; best of two."""
+    for chunks in (3, 20, 31):
+        lazy, y = make_x(chunks), make_y(chunks)
+        with Cluster(2) as made:
+            for where, X in (("array", lazy.compute()), ("two workers", made.client.persist(lazy))):
+                for selector in ("exact", "certified"):
+                    times = []
+                    for _ in range(2):
+                        began = time.perf_counter()
+                        design = as_design(X, memory_limit=LIMIT)
+                        minimize(design, y, OMP(ATOMS), selector, LOSS)
+                        times.append(time.perf_counter() - began)
+                    row = {"method": f"{lazy.nbytes / 1e6:.0f} MB, {selector}, {where}", "s": min(times)}
+                    yield row | ({} if where == "array" else {"trips": design.store.cluster.round_trips})
+
+
+PARTS = {part.__name__: part for part in (kill, lost, memory, beyond, beside)}
 
 if __name__ == "__main__":
     about = "\n".join(f"{name:10}{part.__doc__}" for name, part in PARTS.items())
     parser = argparse.ArgumentParser(formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("what", choices=sorted(PARTS), metavar="SCENE", help=about)
+    parser.add_argument("what", choices=["all", *sorted(PARTS)], metavar="SCENE", help=about)
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", default=LIMIT)
     parser.add_argument("--loss", default=LOSS)
+    parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     LIMIT, LOSS = chosen.limit, chosen.loss
-    PARTS[chosen.what](chosen)
+    for name in [name for name in PARTS if chosen.what in (name, "all")]:
+        for row in PARTS[name](chosen):
+            print(name, row, flush=True)
+            if chosen.write:
+                record("dask", [{"problem": name, **row}])

@@ -1,4 +1,4 @@
-"""Pictures of the pages, from measurements that stand in this folder: python docs/pictures.py."""
+"""Pictures of the pages, from measurements in docs/figures: `python docs/figures.py` draws them too."""
 
 import csv
 from collections import defaultdict
@@ -37,8 +37,9 @@ def saved(figure, name):
 def speed_panel(axes, column, unit, ink):
     """Seconds or bytes of a pursuit by its number of atoms."""
     lines = defaultdict(list)
-    for row in rows_of("results/landing.csv"):
-        lines[row["selector"]].append((int(row["k"]), float(row["seconds"]), int(row["bytes_read"]) / 1e9))
+    for row in rows_of("figures/landing.csv"):
+        one = int(row["problem"].removeprefix("k=")), float(row["ms"]) / 1e3, float(row["bytes"]) / 1e9
+        lines[row["method"]].append(one)
     for name, colour in (("exact", EXACT), ("auto", OURS)):
         k = [one[0] for one in lines[name]]
         values = [one[column] for one in lines[name]]
@@ -92,23 +93,6 @@ def families():
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 1.13))
     saved(figure, "families")
-
-
-def families_table():
-    """The same as a table of Markdown: share of exact's atoms, and of X that a step reads."""
-    rows, kinds = rows_of("figures/families.csv"), {}
-    for row in rows:
-        kinds.setdefault(row["design"], {}).setdefault(row["method"], []).append(row)
-    methods = ["greedy", "uniform", "importance", "halving", "halving-doubling", "certified"]
-    lines = ["| columns | " + " | ".join(methods) + " |", "|---" * (len(methods) + 1) + "|"]
-    for kind, found in kinds.items():
-        cells = [
-            f"{mean(float(r['same_atoms']) for r in found[method]):.0%} "
-            f"({mean(float(r['share_read']) for r in found[method]):.0%})"
-            for method in methods
-        ]
-        lines.append(f"| {kind} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def theory():

@@ -2,10 +2,10 @@
 
 import builtins
 import contextlib
-import csv
 import inspect
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,13 +56,54 @@ def test_examples_of_the_pages_print_what_they_say(page, tmp_path, monkeypatch):
         pytest.skip(f"{missing.name} is not installed")
 
 
+sys.path.insert(0, str(DOCS))
+import figures  # noqa: E402
+
+UNIT = r"(?:x\b| ?%| (?:times|ms|s|seconds?|minutes|points|[KMG]B)\b)"
+MEASURED = re.compile(rf"(?<![\w.\"^/-])\d*[\d.,]*\d{UNIT}|(?<![\w./v-])\d*\.\d+(?![\w.])")
+#: Numbers in sentences that look measured and are not: settings, limits, arithmetic and versions.
+GIVEN = {
+    "README.md": "3.11",
+    "docs/dask.md": "40 %, 256 MB, 32 MB, 2 GB, 80 MB, 1913 MB, 30 s, 120 s, 10 s, 655 MB, 100 GB",
+    "docs/default_models.md": "8 %, 0.35 %",
+    "docs/guarantees.md": "0.5, 0.9, 0.16, 4.2, 0.85, 0.001, 1 %, 0.01 %",  # some are printed by its example
+    "docs/large_data.md": "2 GB, 2 %, 12 GB, 1.5, 3 GB, 100 GB",
+    "docs/model_choice.md": "1 %, .99",
+    "docs/performance.md": "0.03, 2 %",
+    "docs/when_sampling_fails.md": ".9, 1 %",
+    "docs/coming_from/glmnet.md": "5 times",
+    "docs/coming_from/stability_selection.md": "0.5",
+}
+#: Pages of a command that writes them whole, of the studies of the paper, of another test, or of changes.
+OTHERS = ("benchmarks.md", "paper.md", "changelog.md", "results/", "extending/", "api/", "CONTRIBUTING")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_figures_are_those_of_the_tables_in_docs(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert figures.filled(text) == text, "python docs/figures.py"
+    assert not re.search(r"^ *<!--= ", text, re.M)  # such a line would not be part of its sentence
+    comments, code = re.compile(r"<!--.*?-->", re.S), re.compile("`[^`]*`")
+    for untold in (figures.BLOCK, figures.FIGURE, comments, BLOCK, code):
+        text = untold.sub("", text)
+    typed = set(MEASURED.findall(text)) - set(GIVEN.get(page, "").split(", "))
+    assert typed == set() or any(one in page for one in OTHERS)
+
+
+def test_a_figure_follows_its_table():
+    text = '<!--= fits["a fit of 50 atoms", "minimize"].ratio | .3f -->9.9<!----> and '
+    filled = figures.filled(text + "<!-- table: nothing() -->\n<!-- end -->")
+    assert "-->1.000<!----> and " in filled
+    assert "| 100 x 2000 |" in filled
+    with pytest.raises(KeyError, match="has 0 rows of no problem"):
+        figures.filled('<!--= fits["no problem", "minimize"].ratio -->1<!---->')
+
+
 def test_the_front_picture_says_what_was_measured():
-    with open(DOCS / "results" / "landing.csv", encoding="utf-8") as lines:
-        last = {row["selector"]: row for row in csv.DictReader(lines)}
+    last = {name: figures.CASES["landing"]["k=200", name] for name in ("exact", "auto")}
     picture = (DOCS / "pictures" / "speed.svg").read_text(encoding="utf-8")
-    for column in ("seconds", "bytes_read"):
-        ratio = float(last["exact"][column]) / float(last["auto"][column])
-        assert f"{ratio:.0f} times" in picture
+    for column in ("ms", "bytes"):
+        assert f"{float(last['exact'][column]) / float(last['auto'][column]):.0f} times" in picture
 
 
 def test_every_public_name_has_a_place_and_an_example_in_the_reference():

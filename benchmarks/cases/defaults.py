@@ -146,11 +146,10 @@ SETS = {
         "classic": text("classic", 2),
         "ohscal": text("ohscal", 3),
     },
-    "several classes": {
+    "multinomial": {
         "iris": divided(*load_iris(return_X_y=True), True),
         "wine": divided(*load_wine(return_X_y=True), True),
         "all digits": divided(*load_digits(return_X_y=True), True),
-        **{f"all of {name}": text(name) for name in ("hitech", "la2", "classic")},
     },
 }
 
@@ -163,7 +162,7 @@ def fits(kind, draw, seed):
     l1 = LassoCV(cv=5)
     if kind != "regression":
         how = {"solver": "liblinear", "Cs": 10, "cv": 5}
-        if kind == "several classes":
+        if kind == "multinomial":
             how = {"solver": "saga", "Cs": 8, "cv": 3, "tol": 1e-3, "max_iter": 300}
         l1 = LogisticRegressionCV(
             l1_ratios=(1.0,), use_legacy_attributes=False, scoring="neg_log_loss", **how

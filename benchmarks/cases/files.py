@@ -107,14 +107,12 @@ def large(o):
     if o.fit:
         selector, target, k = o.fit.split(",")
         one_fit(Path(o.folder), selector, target == "noise", int(k), o.memory_limit)
-        return 0
+        return
     (rows, columns), steps = ((4000, 300), 2) if o.quick else (o.shape, min(K, o.exact_steps))
     fits = [
         ("exact", "signal", steps),
         *((s, y, K) for y in ("signal", "noise") for s in ("gram", "certified")),
     ]
-    print(f"{rows} x {columns}, {K} atoms, memory_limit {o.memory_limit}, {steps} steps of exact measured")
-    print("order target selector     seconds    ratio  reads  rchar  memory")
     for order in "CF":
         with tempfile.TemporaryDirectory(dir=o.folder) as folder:
             path, exact = Path(folder) / "x.npy", 0.0
@@ -124,7 +122,5 @@ def large(o):
                 command += [f"--folder={path}", f"--memory-limit={o.memory_limit}"]
                 told = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
                 exact = exact or told["seconds"]
-                times = f"{told['seconds']:10.1f} {exact / told['seconds']:8.1f}"
-                reads = f"{told['reads']:6.3f} {told['rchar']:6.3f} {told['peak']:7.0f} MB  {told['atoms']}"
-                print(f"{order:5} {target:6} {selector:9} {times} {reads}", flush=True)
-    return 0
+                problem = f"{rows} x {columns}, {o.memory_limit}, {order} order, {target}"
+                yield {"problem": problem, "method": selector, "ratio": exact / told["seconds"], **told}

@@ -5,23 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from common import Mismatch, Race, chain, rivals, signal, sized
+from common import Mismatch, Race, chain, near_copies, rivals, signal, sized
 
 from skpursuit import OMP, CoSaMP, SubspacePursuit, as_design, metrics, minimize
-
-
-def near(rng, n, d):
-    """Every second column is its neighbour and a tenth of another one."""
-    X = rng.standard_normal((n, d))
-    X[:, 1::2] = X[:, : d - 1 : 2] + 0.1 * X[:, 1::2]
-    return X
-
 
 FAMILIES = {
     "gaussian": lambda rng, n, d: rng.standard_normal((n, d)),
     "AR(.9)": lambda rng, n, d: chain(rng, n, d, 0.9),
     "AR(.95)": lambda rng, n, d: chain(rng, n, d, 0.95),
-    "near": near,
+    "near": partial(near_copies, less=0.1),
 }
 RULES = {
     "OMP": OMP,

@@ -1,12 +1,10 @@
-"""What audits and proofs say and cost: rows of docs/results/guarantees.csv (`--write`)."""
+"""What audits and proofs say and cost."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import time
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +14,6 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from skpursuit import OMP, audit, certify, minimize
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results" / "guarantees.csv"
 SELECTORS = ("exact", "certified", "quantized", "halving", "importance", "greedy", "uniform")
 RIDGE, SIZES, NODES = 1e-3, 10, 200
 
@@ -47,7 +44,7 @@ def audits(o):
             solver = OMP(n_nonzero_coefs=8 if o.quick else 30)
             found = minimize(X, y, solver, selector, audit=True, random_state=0).audit
             yield {
-                "part": "audit", "data": family, "method": selector, "rho_min": found.rho_min,
+                "problem": family, "method": selector, "rho_min": found.rho_min,
                 "rho_mean": found.rho.mean(), "best": found.same_atoms, "steps": len(found.rho),
             }  # fmt: skip
 
@@ -85,7 +82,7 @@ def proofs(o):
         began = time.perf_counter()
         proof = certify(X, y, path, ridge=RIDGE, max_nodes=5 if o.quick else NODES)
         seconds = (time.perf_counter() - began) / SIZES
-        row = {"part": "certify", "data": name, "sizes": SIZES}
+        row = {"problem": name, "sizes": SIZES}
         yield row | summary("certify", proof.objective, proof.lower_bound, seconds)
         try:
             other = np.array([okridge(X, y, k, seconds) for k in range(1, SIZES + 1)]).T
@@ -104,19 +101,9 @@ def summary(method, objective, bound, seconds):
 
 
 def guarantees(o):
-    """Print all rows; with --write they go into the CSV file."""
-    rows = []
+    """The rows of both parts."""
     for part in (audits, proofs):
-        for row in part(o) if o.only in part.__name__ else ():
-            rows.append({key: f"{v:.4g}" if isinstance(v, float) else v for key, v in row.items()})
-            print("  " + ", ".join(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
-    if o.write:
-        names = list(dict.fromkeys(key for row in rows for key in row))
-        with RESULTS.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, names, lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
-    return 0
+        yield from part(o) if o.only in part.__name__ else ()
 
 
 def audit_time(o):
@@ -130,7 +117,4 @@ def audit_time(o):
         exact = lambda: minimize(X, y, OMP(n_nonzero_coefs=50), "exact")  # noqa: E731
         return {"exact": exact, "audit": lambda: audit(X, y, path)}, None
 
-    def figures(name, results, facts):
-        return {} if name == "exact" else {"rho_min": results[name].rho_min, "steps": len(results[name].rho)}
-
-    yield Race(f"OMP, {n}x{d}, k=50", make, figures=figures, limits={"audit": 4.0})
+    yield Race(f"OMP, {n}x{d}, k=50", make, limits={"audit": 4.0})

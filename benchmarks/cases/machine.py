@@ -56,16 +56,15 @@ def first_use(o):
     The import of Numba is part of it, that of scipy.linalg, which every fit needs, is not. At most 5 and 2 s
     are wanted.
     """
-    wrong = 0
     for name, call in CALLS.items():
         if o.only in name and not (o.quick and name != "uniform"):
             with tempfile.TemporaryDirectory() as cache:
                 given = {"NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
                 first, *later = first_answers(call, 1 + o.repeats, **given)
             usual = statistics.median(later)
-            wrong += first > 5 or usual > 2
-            print(f"{name:30s} first use {first:5.2f} s, later process {usual:5.2f} s", flush=True)
-    return int(wrong > 0)
+            yield {"problem": "seconds", "method": name, "first use": first, "later process": usual}
+            if first > 5 or usual > 2:
+                yield f"{name}: at most 5 s at the first use and 2 s later are wanted"
 
 
 def many_signals(learn):

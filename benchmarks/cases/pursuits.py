@@ -7,7 +7,7 @@ from itertools import cycle
 
 import numpy as np
 import scipy.sparse as sp
-from common import ENTRIES, Mismatch, Race, music, rivals, signal, sized, spams_omp, with_signal
+from common import ENTRIES, Mismatch, Race, music, signal, sized, with_signal
 from sklearn.linear_model import orthogonal_mp
 
 import skpursuit as sk
@@ -103,15 +103,12 @@ def certified(o):
 
 def reading(name, results, X):
     """Atoms of exact selection that were found, and shares of X that a step reads."""
-    result = results[name]
-    if not hasattr(result, "support"):
-        return {}
-    exact, steps = results["exact"], result.n_iter
+    result, exact = results[name], results["exact"]
     return {
         "atoms": len(set(exact.support) & set(result.support)) / max(1, len(exact.support)),
         "objective": result.objective / exact.objective,
-        "entries": result.entries_read / steps / X.size,
-        "bytes": result.bytes_read / steps / X.nbytes,
+        "entries": result.entries_read / result.n_iter / X.size,
+        "bytes": result.bytes_read / result.n_iter / X.nbytes,
     }
 
 
@@ -122,17 +119,27 @@ def selectors(o):
 
     def fresh(seed):
         X, y, _ = make(seed)
-        F = np.asfortranarray(X)
-        fits = {s: lambda s=s: minimize(X, y, OMP(k), SELECTORS[s], random_state=0) for s in names}
-        fits["exact, F order"] = lambda: minimize(F, y, OMP(k), "exact")
-        # The floor of step-by-step exact selection.
-        fits["k products X^T r"] = lambda: [X.T @ y for _ in range(k)]
-        fits["scikit-learn"] = lambda: orthogonal_mp(X, y, n_nonzero_coefs=k)
-        fits["scikit-learn, F order"] = lambda: orthogonal_mp(F, y, n_nonzero_coefs=k)
-        return fits | rivals({"SPAMS, F order": spams_omp(F, y, k)}), X
+        return {s: lambda s=s: minimize(X, y, OMP(k), SELECTORS[s], random_state=0) for s in names}, X
 
     yield Race("fresh", fresh, ("exact",), reading)
     yield Race("prepared", partial(prepared_fits, make, OMP(k), names), ("exact",), reading)
+
+
+def landing(o):
+    """Seconds and bytes of OMP by its number of atoms, preparation included, for the front page."""
+
+    def make(k, seed):
+        X, y, _ = signal(*sized(o.quick, N, D), k, seed)
+        names = ("exact", "auto", "quantized", "halving")
+        return {name: lambda name=name: minimize(X, y, OMP(k), name, random_state=0) for name in names}, None
+
+    def figures(name, results, _):
+        one, exact = results[name], results["exact"]
+        read = one.bytes_read + one.prepared_bytes + one.stored_bytes
+        return {"bytes": read, "same atoms": len(set(one.support) & set(exact.support))}
+
+    for k in (10, 25, 50, 100, 200):
+        yield Race(f"k={k}", partial(make, min(k, 8) if o.quick else k), figures=figures)
 
 
 def fits(o):

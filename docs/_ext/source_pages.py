@@ -6,7 +6,6 @@ import re
 from html import escape
 from pathlib import Path
 
-import pictures
 import pygments
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -90,12 +89,6 @@ def claims(app, name, source):
     source[0] = source[0].replace("<!-- claims.csv -->", "\n".join([*cells, "</tbody></table>"]))
 
 
-def family_tables(app, name, source):
-    """Put the table by kinds of data where a page says so."""
-    if "<!-- table: families -->" in source[0]:
-        source[0] = source[0].replace("<!-- table: families -->", pictures.families_table())
-
-
 def whole_files(app, name, source):
     """Show a file of the repository's root as a page; its links start there."""
     found = re.search(r"<!-- file: (\S+) -->", source[0])
@@ -118,7 +111,6 @@ def pages(app):
 def setup(app):
     app.connect("source-read", link_names)
     app.connect("source-read", claims)
-    app.connect("source-read", family_tables)
     app.connect("source-read", whole_files)
     app.connect("html-collect-pages", pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
