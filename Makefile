@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN = $(VENV)/bin
 
 # Contracts, registries, losses and documents: what most changes can break, in under two minutes.
-QUICK = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite.py tests/solvers/test_product.py \
+QUICK_TESTS = tests/data tests/selectors/test_top_k.py tests/selectors/test_not_finite.py tests/solvers/test_product.py \
 	tests/test_losses.py tests/test_registries.py tests/test_extending.py \
 	tests/test_loop.py tests/test_import.py tests/test_typing.py tests/test_public_face.py tests/test_readme.py
 
@@ -17,7 +17,7 @@ test: $(VENV)/.ready check
 	$(BIN)/python -m pytest -q -n 2 -m "not slow" tests
 
 quick: $(VENV)/.ready check
-	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(QUICK)
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" $(QUICK_TESTS)
 
 check: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -36,18 +36,18 @@ bench-check: $(VENV)/.ready
 
 # The libraries of the field on one grid: docs/benchmarks.md. QUICK=1: a few small rows, into build/.
 BENCH = $(VENV)-bench
-bench: $(BENCH)/.ready
+bench: $(BENCH)/.ready$(QUICK)
 	$(BENCH)/bin/python benchmarks/peers.py $(if $(QUICK),--quick --out build/benchmarks.csv)
 
-$(BENCH)/.ready: pyproject.toml
+# The group `bench` of pyproject.toml, so that one that does not install takes no other along. QUICK leaves two out.
+PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['bench'])")
+$(BENCH)/.ready$(QUICK): pyproject.toml
 	$(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BENCH)/bin/python -m pip install --quiet -e ".[cli,dask,parquet]"
-	for peer in $(PEERS); do $(BENCH)/bin/python -m pip install --quiet $$peer || echo "$$peer does not install here and is left out"; done
+	for peer in $(if $(QUICK),$(filter-out skglm skscope,$(PEERS)),$(PEERS)); do \
+		$(BENCH)/bin/python -m pip install --quiet $$peer || echo "$$peer does not install here and is left out"; done
 	touch $@
-
-# The group `bench` of pyproject.toml, so that one that does not install takes no other along.
-PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']['bench'])")
 
 # Every figure of README and docs, measured anew: hours, on a quiet machine. `make pages` writes them alone.
 CASES = landing fits drop_in coder splice selectors certified audit guarantees greedy text first_use files

@@ -48,6 +48,7 @@ def grid(quick: bool, only: str) -> Iterator[tuple[str, dict[str, Any]]]:
             one = {**row, "k": k, "dtype": dtype, "family": family}
             if quick:
                 one |= {name: max(row[name] // 5, 40) for name in ("n", "d", "count") if name in row}
+                one["peers"] = [peer for peer in row["peers"] if peer not in SETTINGS["slow_start"]]
             name = ", ".join(str(one[key]) for key in ROW if one.get(key))
             if only in name and (not quick or k in row.get("quick", ())):
                 yield name, one

@@ -15,6 +15,7 @@ import skpursuit
 PACKAGE = Path(skpursuit.__file__).parent
 DOCS = Path(__file__).parents[1]
 CELL = re.compile(r"`([\w/]+\.py)`")
+LINKED = re.compile(r"\[(`[\w/]+\.py`)\]\(\.\./src/[^)]+\)")  # as readers of the repository need it
 
 
 def lines_of(file):
@@ -50,7 +51,7 @@ def link_names(app, name, source):
     if name != "paper":
         return
     out = []
-    for line in source[0].splitlines():
+    for line in LINKED.sub(r"\1", source[0]).splitlines():
         files = CELL.findall(line) if line.startswith("| ") else []
         files = [file for file in files if (PACKAGE / file).exists()]
         where = {key: (file, number) for file in files for key, number in lines_of(file).items()}
