@@ -17,7 +17,7 @@ from peers import COLUMNS, GRID, OURS, ROW, SETTINGS, TASKS, grid
 CLOSE = 1.05  # times as long as the fastest is as fast
 GOOD = 0.01  # of the best error or recovery is as good
 PREPARED = "prepared"  # has its preparation before the clock starts, as no other has: shown, never counted
-HEAD = ("problem", "library", "ms", "ratio", "first, ms", "new memory, MB", "error", "recovery", "")
+HEAD = ("library", "ms", "ratio", "first, ms", "new memory, MB", "error", "recovery", "")
 NUMBERS = COLUMNS[COLUMNS.index("seconds") : COLUMNS.index("coretype")]
 Line = dict[str, Any]
 
@@ -80,14 +80,14 @@ def figure(found: list[tuple[str, list[Line]]], path: Path) -> None:
         plt.close(picture)
 
 
-def cells(name: str, line: Line, fastest: str) -> str:
+def cells(line: Line, fastest: str) -> str:
     """A line of a table."""
     numbers = [(1e3 * line["seconds"], ".3g"), (line["ratio"], ".2f"), (1e3 * line["first"], ".3g")]
     numbers += [(line["memory"], ".0f"), (line["error"], ".3g"), (line["recovery"], ".3f")]
     peer = f"**{line['peer']}**" if line["peer"] == fastest else line["peer"]
     told = [f"{v:{form if v < 100 else '.0f'}}" if v == v else "" for v, form in numbers]
     notes = [line["note"], line["coretype"] if line["coretype"] != SETTINGS["coretypes"][0] else ""]
-    return f"| {' | '.join([name, peer, *told, ', '.join(filter(None, notes))])} |"
+    return f"| {' | '.join([peer, *told, ', '.join(filter(None, notes))])} |"
 
 
 def write(path: Path) -> None:
@@ -108,8 +108,8 @@ def write(path: Path) -> None:
         text += [f"## {TASKS[task]['title']}", "", TASKS[task]["what"], ""]
         text += [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
         for name, own in group:
-            fastest = verdict(own)[1]
-            text += [cells("" if index else name, line, fastest) for index, line in enumerate(own)]
+            text.append(f"| *{name}*" + " |" * len(HEAD))
+            text += [cells(line, verdict(own)[1]) for line in own]
         text.append("")
     text += ["## Where another library is faster", ""]
     for task, name, won, peer in verdicts:
