@@ -51,11 +51,10 @@ def test_the_page_of_the_field_judges_answers_before_seconds(tmp_path):
 
 
 def test_the_page_of_the_field_is_that_of_its_table(tmp_path):
-    (tmp_path / "benchmarks.csv").write_text((ROOT / "docs" / "benchmarks.csv").read_text("utf-8"), "utf-8")
+    docs = ROOT / "docs"
+    (tmp_path / "benchmarks.csv").write_text((docs / "benchmarks.csv").read_text("utf-8"), "utf-8")
     run_python(RUN.with_name("peers.py"), "--page", "--out", tmp_path / "benchmarks.csv")
-    assert (tmp_path / "benchmarks.md").read_text("utf-8") == (ROOT / "docs" / "benchmarks.md").read_text(
-        "utf-8"
-    )
+    assert (tmp_path / "benchmarks.md").read_text("utf-8") == (docs / "benchmarks.md").read_text("utf-8")
 
 
 TEXT = costs.FILE.read_text("utf-8")
