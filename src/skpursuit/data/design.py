@@ -43,12 +43,8 @@ class Design:
         self.in_memory = store.in_memory  # whether X is at hand, so that layouts of it can be kept
         self.is_complex = store.is_complex  # whether pairs of rows and columns stand for complex ones
         self.has_codes = store.first.can_encode  # without them the exact product is cheap, or all there is
-        self.column_costs_full_pass = (
-            store.column_costs_full_pass
-        )  # so it should be gathered with likely ones
-        self.constant = (
-            store.shape[1] if self.view.constant else None
-        )  # the column of ones that the view adds
+        self.column_costs_full_pass = store.column_costs_full_pass  # so likely ones come with it
+        self.constant = store.shape[1] if self.view.constant else None  # the view's column of ones
         # What was derived for this view; that of X itself where the view is plain.
         self.caches = store.caches if self.view.is_identity else store.new_caches()
 

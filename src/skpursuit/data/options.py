@@ -51,9 +51,7 @@ class MemoryBudget:
         self.total_bytes = limit
         self.tile = min(MOST_TILE, limit // 24)  # two are in memory, and half of one more while it is encoded
         self.columns = limit // 8  # gathered ones of X
-        self.product_bytes = (
-            limit // 16
-        )  # of columns of X^T X, or products of codes; as much of those of views
+        self.product_bytes = limit // 16  # of columns of X^T X, and as much of those of views
         self.allocated = 3 * self.tile + self.columns + 2 * self.product_bytes
         self.reserved = 0
 

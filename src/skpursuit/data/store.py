@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from itertools import product as pairs
 from math import sqrt
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -57,28 +57,6 @@ class ReadCosts(NamedTuple):
     row: int = 0
 
 
-class Access(Protocol):
-    """Where X is, and what it costs to read it: what may be asked of a store outside of `data/`."""
-
-    hint: str
-    is_sparse: bool
-    n_tiles: int
-
-    @property
-    def file_bytes(self) -> int: ...
-    @property
-    def pass_seconds(self) -> float: ...
-    @property
-    def has_made_codes(self) -> bool: ...
-    @property
-    def has_fast_rows(self) -> bool: ...
-    def has_room_for_codes(self, nbytes: int) -> bool: ...
-    def sweep_seconds(self, visits: int) -> float: ...
-    def gather_seconds(self, columns: int) -> float: ...
-    def costs_a_pass(self, cols: Indices) -> bool: ...
-    def store_codes_beside(self, path: str | PathLike[str]) -> None: ...
-
-
 Verb = str | Callable[..., Any]  # a method of tiles by its name, or a function of a tile
 Values = tuple[object, ...]  # arguments after the tile
 Arguments = Callable[[TilePosition], Values | None]
@@ -89,15 +67,75 @@ def call(fn: Verb, thing: object, arguments: Values) -> Any:
     return getattr(thing, fn)(*arguments) if isinstance(fn, str) else fn(thing, *arguments)
 
 
-class TileStore:
-    """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
+class Access:
+    """Where X is, and what it costs to read it: what may be asked of a store outside of `data/`."""
 
-    memory_budget = UNLIMITED  # of what is kept of an X that is not in memory
+    grid: list[list[Tile]]
+    shape: tuple[int, int]
+    caches: Caches
+    n_tiles: int
+    is_sparse: bool
+    file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
     read_costs = ReadCosts()
     column_costs_full_pass = False  # whether one column costs a pass over X
     on_disk = False  # whether X is read from files, tile by tile
     in_memory = True  # whether tiles are at hand, so that layouts of them can be kept
     hint = ""  # what to try where X has another shape than the caller expects
+
+    @property
+    def has_fast_rows(self) -> bool:
+        """Whether a row is read without the others, at the speed of memory."""
+        return self.in_memory and all(tile.has_fast_rows for row in self.grid for tile in row)
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes that were read from files so far: of X, and of codes on disk."""
+        return sum(reads.bytes for reads in self.file_reads)
+
+    @property
+    def pass_seconds(self) -> float:
+        """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
+        return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
+
+    @property
+    def has_made_codes(self) -> bool:
+        """Whether codes of X are there already."""
+        return self.caches.codes is not None
+
+    def has_room_for_codes(self, nbytes: int) -> bool:
+        """Whether there is a place for codes of this size, as far as can be told in advance."""
+        return True
+
+    def gather_ahead_width(self) -> int:
+        """Columns to gather with one that is needed, where that costs little more; else 0."""
+        tile = self.grid[0][0]
+        short = self.shape[0] * 8 * tuning.GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
+        return tuning.GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
+
+    def costs_a_pass(self, cols: Indices) -> bool:
+        """Whether reading these columns from disk costs as much as a product with all of X."""
+        few = self.gather_ahead_width() if self.column_costs_full_pass else self.shape[1] // 4
+        return self.on_disk and sum(j not in self.caches.columns.arrays for j in cols.tolist()) > few
+
+    def gather_seconds(self, columns: int) -> float:
+        """Seconds to bring so many columns of an X in memory into arrays of their own."""
+        together = self.grid[0][0].fast_axis == 0  # the entries of a column are
+        entry = 8 * tuning.COSTS.byte if together else tuning.COSTS.gather
+        return columns * self.shape[0] * tuning.NANO * entry
+
+    def sweep_seconds(self, visits: int) -> float:
+        """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
+        sweeps = -(-visits // max(1, self.gather_ahead_width())) if self.column_costs_full_pass else 0
+        return sweeps * self.pass_seconds
+
+    def store_codes_beside(self, path: str | PathLike[str]) -> None:
+        """Have codes on disk found again by a run that goes on from this checkpoint."""
+
+
+class TileStore(Access):
+    """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
+
+    memory_budget = UNLIMITED  # of what is kept of an X that is not in memory
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
@@ -110,7 +148,6 @@ class TileStore:
         self.shape = int(self.row_edges[-1]), int(self.col_edges[-1])
         self.dtype = np.result_type(*(tile.dtype for row in grid for tile in row))
         self.names: list[str] | None = None  # of the columns, where the source has them
-        self.file_reads: tuple[FileReads, ...] = ()  # of X, and of codes on disk
         self.origin: tuple[object, DesignOptions] | None = None  # X and its options, if not in memory
         self.caches = self.new_caches()
         self.samples: list[tuple[Sample, np.ndarray]] = []  # and what was there
@@ -129,10 +166,6 @@ class TileStore:
         ranges = [[slice(*pair) for pair in pairwise(e.tolist())] for e in (self.row_edges, self.col_edges)]
         corners = pairs(enumerate(ranges[0]), enumerate(ranges[1]))
         return [TilePosition(k, i, j, rows, cols) for k, ((i, rows), (j, cols)) in enumerate(corners)]
-
-    def has_room_for_codes(self, nbytes: int) -> bool:
-        """Whether there is a place for codes of this size, as far as can be told in advance."""
-        return True
 
     def map_tiles(
         self, fn: Verb, args: Arguments = lambda at: (), fine: bool | None = None
@@ -277,30 +310,10 @@ class TileStore:
             out[corners[place.i, place.j][0]] = part
         return out
 
-    @property
-    def has_fast_rows(self) -> bool:
-        """Whether a row is read without the others, at the speed of memory."""
-        return self.in_memory and all(tile.has_fast_rows for row in self.grid for tile in row)
-
     def ensure_layout(self, what: str, reads: ReadCounter) -> None:
         """Make the layouts that reading "rows" or "columns" needs, where X has none."""
         for tile in (tile for row in self.grid for tile in row if self.in_memory):
             reads.add_prepared(*tile.ensure_layout(what))
-
-    @property
-    def file_bytes(self) -> int:
-        """Bytes that were read from files so far: of X, and of codes on disk."""
-        return sum(reads.bytes for reads in self.file_reads)
-
-    @property
-    def pass_seconds(self) -> float:
-        """Seconds to bring all of X to the processor once, apart from work on it; 0 in memory."""
-        return self.read_costs.byte * max(self.read_costs.column, self.read_costs.row)
-
-    @property
-    def has_made_codes(self) -> bool:
-        """Whether codes of X are there already."""
-        return self.caches.codes is not None
 
     # -- what is kept of X ----------------------------------------------------------------------------
 
@@ -367,31 +380,6 @@ class TileStore:
                 order = np.argsort(np.concatenate([places for places, _ in parts]))
                 out[place.rows] = summed_columns(lines, order, centre, coef)
         return out
-
-    def gather_ahead_width(self) -> int:
-        """Columns to gather with one that is needed, where that costs little more; else 0."""
-        tile = self.first
-        short = self.shape[0] * 8 * tuning.GATHER_AHEAD_COLUMNS <= self.caches.columns.max_bytes // 8
-        return tuning.GATHER_AHEAD_COLUMNS if tile.can_encode and tile.fast_axis == 1 and short else 0
-
-    def costs_a_pass(self, cols: Indices) -> bool:
-        """Whether reading these columns from disk costs as much as a product with all of X."""
-        few = self.gather_ahead_width() if self.column_costs_full_pass else self.shape[1] // 4
-        return self.on_disk and sum(j not in self.caches.columns.arrays for j in cols.tolist()) > few
-
-    def gather_seconds(self, columns: int) -> float:
-        """Seconds to bring so many columns of an X in memory into arrays of their own."""
-        together = self.first.fast_axis == 0  # the entries of a column are
-        entry = 8 * tuning.COSTS.byte if together else tuning.COSTS.gather
-        return columns * self.shape[0] * tuning.NANO * entry
-
-    def sweep_seconds(self, visits: int) -> float:
-        """Seconds to gather so many columns where one costs a pass, a panel of them at a time."""
-        sweeps = -(-visits // max(1, self.gather_ahead_width())) if self.column_costs_full_pass else 0
-        return sweeps * self.pass_seconds
-
-    def store_codes_beside(self, path: str | PathLike[str]) -> None:
-        """Have codes on disk found again by a run that goes on from this checkpoint."""
 
     def check_random_access(self, what: str) -> None:
         """Refuse to read "rows" or "entries" at random where that is expensive."""

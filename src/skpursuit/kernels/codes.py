@@ -91,9 +91,7 @@ class VectorBytes(NamedTuple):
     """Vectors cut to bytes, times a unit for each block of rows; m is a multiple of those taken at a time."""
 
     digits: NDArray[np.int8]  # (m, padded rows)
-    offsets: NDArray[
-        np.int32
-    ]  # (blocks, m), -128 times the sum of the bytes: codes are stored with 128 added
+    offsets: NDArray[np.int32]  # (blocks, m), -128 times the sum of the bytes, for codes have 128 added
     units: NDArray[np.float32]  # (blocks, m)
 
 

@@ -92,29 +92,20 @@ class Certified(CodeSelector):
         if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * n * d))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
-        read = (
-            n
-            * d
-            * (1 + expect.many_columns)
-            * (tuning.COSTS.code_product + (targets - 1) * tuning.COSTS.target)
-        )
+        entries, price = n * d, tuning.COSTS
+        read = entries * (1 + expect.many_columns) * (price.code_product + (targets - 1) * price.target)
         if expect.is_pursuit:  # codes are read to guess, and to prove
-            read = (
-                n
-                * d
-                * (tuning.COSTS.code_product / tuning.STEPS_PER_CODE_PASS + tuning.COSTS.path_code_product)
-            )
-        build = tuning.COSTS.encode_entry + tuning.COSTS.encode_second_byte * fine
+            read = entries * (price.code_product / tuning.STEPS_PER_CODE_PASS + price.path_code_product)
+        build = price.encode_entry + price.encode_second_byte * fine
         if design.on_disk and not fine and n > tuning.SECOND_BYTE_ROWS // 4:  # columns in doubt cost a pass
             read += design.access.pass_seconds / tuning.NANO
-        passes = 0.0 if there else 1.0  # over an X on disk
-        seconds = passes * (n * d * build * tuning.NANO + design.access.pass_seconds)
+        seconds = 0.0 if there else entries * build * tuning.NANO + design.access.pass_seconds
         if design.on_disk:
             paths = -(-expect.n_columns // max(1, design.limit.columns // (32 * n)))
             seconds += (paths + (paths > 1)) * design.access.sweep_seconds(1)  # to guess, and to verify
             seconds += (2 * paths + 2) * design.access.n_tiles * tuning.TILE_LOOK
         left = design.access.gather_seconds(tuning.RECOMPUTED)
-        return seconds + expect.n_queries * ((read + tuning.COSTS.codes_step) * tuning.NANO + left)
+        return seconds + expect.n_queries * ((read + price.codes_step) * tuning.NANO + left)
 
 
 @dataclass(frozen=True)

@@ -157,12 +157,8 @@ class GramGradient:
             return self.last[1]
         sizes = self.design.norm_bounds
         reach = float((np.abs(at.coef.T) * sizes[at.support]).sum())
-        if (
-            self.roundings is None
-            and at.last_update
-            and "xtz" in memory
-            and memory["roundings"] <= tuning.MAX_UPDATE_ROUNDINGS
-        ):
+        follows = "xtz" in memory and memory["roundings"] <= tuning.MAX_UPDATE_ROUNDINGS
+        if self.roundings is None and at.last_update and follows:
             factor, columns, amounts = at.last_update
             xtz = self._add_gram_columns(factor * memory["xtz"], columns, amounts, query.score, memory["xtz"])
             roundings = abs(factor) * float(memory["roundings"]) + 4.0 * max(1.0, abs(factor))
@@ -215,11 +211,8 @@ class GramSteps:
     def __init__(self, problem: Problem, constraint: ConvexSet, exact: bool, gap_tol: float, xty: Floats):
         from skpursuit.kernels import gram_steps as kernel
 
-        self.design, self.kernel, self.targets = (
-            problem.design,
-            kernel,
-            (np.ascontiguousarray(problem.y), xty),
-        )
+        self.design, self.kernel = problem.design, kernel
+        self.targets = np.ascontiguousarray(problem.y), xty
         (n, d), widest = self.design.shape, problem.max_column_norm
         reach, unit = constraint.radius * widest, self.design.rounding_unit + 8 * kernel.EPS
         scale, signed = 4 * widest * (problem.target_norm + reach), constraint.vertex(1.0) > 0

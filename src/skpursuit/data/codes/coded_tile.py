@@ -71,7 +71,7 @@ class CodedTile:
     centre: NDArray[np.float64]  # (blocks, columns)
     error: NDArray[
         np.float32
-    ]  # (1 or 2, blocks, columns), bounds of the 2-norm of what one byte and both lose
+    ]  # (1 or 2, blocks, columns), bounds of the norms of what one byte and both lose
     norms: NDArray[np.float64]  # (columns,), upper bounds of the 2-norms of scale * code, with second bytes
     exponent: NDArray[np.intc]  # (columns,), the codes are those of columns divided by two to this power
     shape: tuple[int, int]  # of the matrix
@@ -236,11 +236,9 @@ class CodedTile:
                 g = self._accumulate(cuts, products, centre, start.g, power, dtype)
 
             def represented(t: int) -> PathState:
-                steps = (t if t >= 0 else t + len(R)) + 1 + first
-                units = np.repeat(
-                    cuts.vectors.units[:, :steps].astype(np.float64), kernel.BLOCK_ROWS, axis=0
-                )[:n]
-                u = start.u + power * np.einsum("ik,ki->i", units, cuts.vectors.digits[:steps, :n])
+                steps, (digits, _, units) = (t if t >= 0 else t + len(R)) + 1 + first, cuts.vectors
+                of_rows = np.repeat(units[:, :steps].astype(np.float64), kernel.BLOCK_ROWS, axis=0)[:n]
+                u = start.u + power * np.einsum("ik,ki->i", of_rows, digits[:steps, :n])
                 codes = power * products[:steps].sum(axis=0, dtype=np.float64)
                 codes = codes + start.g if start.g.size else codes
                 return PathState(u, codes, float(rounding[steps - 1] * power))
