@@ -43,10 +43,8 @@ class ColumnCache:
         found = self.arrays.get(j)
         if found is None:
             return None
-        try:
+        with suppress(KeyError):  # another thread has just dropped it
             self.blocks.move_to_end(found[0])
-        except KeyError:  # another thread has just dropped it
-            pass
         return found[1]
 
     def contains_all(self, cols: Indices) -> bool:

@@ -245,14 +245,9 @@ class TileStore(Access):
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
         """Entries and bytes touched when reading these rows and columns."""
-        if (
-            not self.first.has_entries
-            and rows is None
-            and cols is not None
-            and self.caches.columns.contains_all(cols)
-        ):
-            count = self.shape[0] * len(cols)
-            return count, count * self.dtype.itemsize
+        kept = self.caches.columns
+        if not self.first.has_entries and rows is None and cols is not None and kept.contains_all(cols):
+            return (count := self.shape[0] * len(cols)), count * self.dtype.itemsize
         costs = [
             self.grid[i][j].cost(some_rows, some_cols)
             for i, some_rows in self._ranges(rows, self.row_edges)
@@ -362,7 +357,7 @@ class TileStore(Access):
         Made where the tiles are, if one holds all of these columns in its rows; else the pieces are brought
         here, because sums of sums would have other bits.
         """
-        out, waiting = np.zeros((self.shape[0], *coef.shape[1:])), dict[int, list[tuple[Indices, Floats]]]()
+        out, held = np.zeros((self.shape[0], *coef.shape[1:])), list[tuple[Indices, Floats]]()
         ranges = len(np.unique(np.searchsorted(self.col_edges, cols, side="right")))
 
         def args(at: TilePosition, places: Indices) -> Values:
@@ -373,12 +368,11 @@ class TileStore(Access):
                 out[place.rows] = part
             return out
         for place, places, part in self.map_column_tiles("take", cols):
-            parts = waiting.setdefault(place.i, [])
-            parts.append((places, part))
-            if len(parts) == ranges:
-                lines = np.concatenate([lines for _, lines in waiting.pop(place.i)])
-                order = np.argsort(np.concatenate([places for places, _ in parts]))
-                out[place.rows] = summed_columns(lines, order, centre, coef)
+            held.append((places, part))
+            if len(held) == ranges:  # of the same rows, which come one after the other
+                order, lines = (np.concatenate(parts) for parts in zip(*held))
+                out[place.rows] = summed_columns(lines, np.argsort(order), centre, coef)
+                held.clear()
         return out
 
     def check_random_access(self, what: str) -> None:
@@ -559,10 +553,8 @@ def dot_pieces(tile: Tile, cols: Indices, u: Floats, first: Floats | None) -> Fl
         lines = tile.take(cols[start : start + step])
         if first is not None:
             lines = lines - first[start : start + step, None]
-        each = [lines[:, i : i + BLOCK_ROWS] for i in range(0, lines.shape[1], BLOCK_ROWS)]
-        parts.append(
-            [fixed_order_dot(list(piece), u[k * BLOCK_ROWS :][:BLOCK_ROWS]) for k, piece in enumerate(each)]
-        )
+        rows = [slice(i, i + BLOCK_ROWS) for i in range(0, lines.shape[1], BLOCK_ROWS)]
+        parts.append([fixed_order_dot(list(lines[:, some]), u[some]) for some in rows])
     return np.concatenate(parts, axis=1)
 
 

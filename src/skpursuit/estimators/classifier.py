@@ -35,9 +35,8 @@ FEW_SAMPLES, FEWER = 150, 100  # samples up to which 10 folds pay, and below whi
 def _has_probabilities(estimator: PursuitClassifierMixin) -> bool:
     """Whether the loss is one that gives probabilities; raises AttributeError otherwise."""
     if not as_loss(estimator.loss).gives_probability:
-        raise AttributeError(
-            f"predict_proba needs loss='logistic'; loss {estimator.loss!r} defines no probabilities"
-        )
+        told = f"loss {estimator.loss!r} defines no probabilities"
+        raise AttributeError(f"predict_proba needs loss='logistic'; {told}")
     return True
 
 
@@ -84,9 +83,8 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         if self.multi_class_ == "multinomial":
             if not (is_auto(config.solver) or solver_class(config.solver).supports_forced):
                 able = " or ".join(solver_names(lambda kind: kind.supports_forced))
-                raise ValueError(
-                    f"multi_class='multinomial' needs solver={able!r}; use 'ovr' with other solvers"
-                )
+                rest = "use 'ovr' with other solvers"
+                raise ValueError(f"multi_class='multinomial' needs solver={able!r}; {rest}")
             return Subproblems(config, [y], joint=True)
         signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
         shared = self.multi_class_ == "ovr_shared"

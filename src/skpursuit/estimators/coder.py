@@ -98,6 +98,10 @@ class SparseCodesMixin(
         """The dictionary, atoms in rows."""
         raise NotImplementedError
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._atoms())
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -360,10 +364,6 @@ class PursuitCoder(SparseCodesMixin, BaseEstimator):
         known, encoder = vars(self).get("_prepared", (None, None))
         encoder = encoder if known is self.dictionary else None
         return BatchCoder(atoms, dtype, self._config(atoms.shape), expected, encoder)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(np.shape(self.dictionary)[0])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

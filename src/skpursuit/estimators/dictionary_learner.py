@@ -197,7 +197,3 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
                 if callback is not None:
                     callback(done, total)
         return self
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)

@@ -396,11 +396,9 @@ def optimal_intercept(
     y = np.asarray(y, dtype=np.float64)
     z, start = np.broadcast_to(z, y.shape), np.broadcast_to(start, y.shape[1:])
     if y.ndim == 2:
-        targets = zip(y.T, z.T, start)
-        found = [
-            optimal_intercept(loss.for_target(t), one[0], weights, *one[1:]) for t, one in enumerate(targets)
-        ]
-        return np.array(found)
+        each = enumerate(zip(y.T, z.T, start))
+        found = (optimal_intercept(loss.for_target(t), y, weights, *more) for t, (y, *more) in each)
+        return np.array(list(found))
     w = np.ones(len(y)) if weights is None else weights
 
     def slopes(t: float) -> tuple[float, float]:

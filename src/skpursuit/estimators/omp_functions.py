@@ -186,9 +186,7 @@ def orthogonal_mp_gram(
     if len(xty) != d:
         raise ValueError(f"Xy has {len(xty)} rows and Gram has {d}; they must be the same features")
     if tol is not None and norms_squared is None:
-        raise ValueError(
-            "Gram OMP needs the squared norms of the targets to evaluate tol: give norms_squared"
-        )
+        raise ValueError("Gram OMP with tol needs the squared norms of the targets: give norms_squared")
     energies = _checked_energies(norms_squared, xty.shape[1])
     k = d if tol is not None else omp_sparsity(n_nonzero_coefs, d)
     targets = gram_paths(gram, xty, k, tol, energies)
@@ -494,11 +492,9 @@ class ColumnPursuit(SmallPursuit):
 def omp_path(pursuit: GramPursuit | ColumnPursuit, tol: float | None = None) -> OMPPath:
     """Models of 1, 2, ... columns, until there are k of them or the energy is at most `tol`."""
     support, premature, watch, k = pursuit.support, False, current_monitor(), len(pursuit.projections)
-    while (
-        len(support) < k
-        and not (tol is not None and pursuit.squared_residual <= tol)
-        and not watch.out_of_time()
-    ):
+    while len(support) < k and not watch.out_of_time():
+        if tol is not None and pursuit.squared_residual <= tol:
+            break
         j = pursuit.best((1 + len(support)) * pursuit.noise)
         if j is None:
             premature = True

@@ -124,10 +124,8 @@ class StepWeigher:
         design, R = self.design, np.stack([query.r for query, _ in self.pending], axis=1)
         flat = R.reshape(len(R), -1)
         error, g = design.rounding(flat), design.product(flat)
-        values, errors = (
-            np.ascontiguousarray(np.moveaxis(table.reshape(-1, *R.shape[1:]), 1, 0))
-            for table in (g, np.zeros_like(g) if error is None else error)
-        )
+        tables = (g, np.zeros_like(g) if error is None else error)
+        values, errors = (np.moveaxis(table.reshape(-1, *R.shape[1:]), 1, 0).copy() for table in tables)
         for (query, taken), g, e in zip(self.pending, values, errors):
             answer, scores = resolve_top_k(design, query, Estimate(g, e)), query.scores(g)
             best = int(answer.columns[0]) if len(answer.columns) else taken

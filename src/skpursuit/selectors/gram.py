@@ -86,9 +86,8 @@ class Gram(Selector):
             return resolve_top_k(design, query, Estimate(g, design.rounding(r, any_order=True)))
         known = None if bound.gram_gradient is None else bound.gram_gradient.evaluate(query, memory)
         if known is None:
-            raise ValueError(
-                "gram selection needs squared loss and a solver that keeps its support; use 'exact'"
-            )
+            needs = "squared loss and a solver that keeps its support"
+            raise ValueError(f"gram selection needs {needs}; use 'exact'")
         answer = resolve_top_k(design, query, known.estimate)
         return answer._replace(memory=known.memory, full_gradient=known.estimate)
 

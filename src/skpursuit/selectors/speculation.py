@@ -228,9 +228,8 @@ class CodeErrorBounds:
 
     @cached_property
     def _factors(self) -> Floats:
-        return float32_upper_bound(
-            np.vstack([self.codes.block_errors(self.fine), self.codes.column_factors.T, self.sizes])
-        )
+        losses = self.codes.block_errors(self.fine), self.codes.column_factors.T, self.sizes
+        return float32_upper_bound(np.vstack(losses))
 
     def first_possible_win(self, followed: PathProducts, reach: Floats, limits: Floats) -> Indices:
         """For each column the first step at which it may score limits[t] within `reach` of the residual."""
