@@ -69,8 +69,8 @@ def check(form: str, family: str, seed: int, count: int = 24) -> Iterator[tuple[
     for fine in (False, True):
         g, bound = tile.estimate(R.T, fine)
         yield len(R), *wrong(g.T, bound.T, true)
-        first = tile.start_path_product(R[:half], fine=fine)()
-        second = tile.start_path_product(R[half:], first.represented(-1), fine=fine)()
+        first = tile.path_products(R[:half], fine=fine)
+        second = tile.path_products(R[half:], first.represented(-1), fine=fine)
         for trail, some in ((first, slice(0, half)), (second, slice(half, None))):
             bound = trail.vector_errors @ tile.column_factors.T + trail.norms @ tile.block_errors[int(fine)]
             yield len(trail.g), *wrong(trail.g, bound * (1 + 2.0**-40), true[some])

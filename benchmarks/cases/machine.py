@@ -149,7 +149,7 @@ def codes_of_x(quick, seconds):
     codes = seconds(lambda: design.codes().estimate(y))
     target = (seconds(lambda: design.codes().estimate(X[:, :3].copy())) - codes) / 2
     way = np.linspace(y, y - X[:, :32] @ (X[:, :32].T @ y), 48)
-    path = seconds(lambda: design.codes().start_path_product(way)()) / 48
+    path = seconds(lambda: design.codes().path_products(way)) / 48
     names = "encode_entry", "encode_second_byte", "code_product", "target", "path_code_product"
     return {name: cost * per_entry for name, cost in zip(names, (build, fine, codes, target, path))}
 

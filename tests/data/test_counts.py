@@ -102,7 +102,7 @@ def test_norms_come_with_the_codes_and_are_not_read_again():
         assert used.codes().supports_path_products
     assert (reads(design).prepared_entries, design.reads.prepared_bytes) == before
     assert design.reads.entries == 0
-    design.codes().start_path_product(X[:, :2].T)()
+    design.codes().path_products(X[:, :2].T)
     assert design.reads.entries == X.size
     assert design.reads.bytes == tile.cost()[1] == 40 * (704 + 2 * 16)
 

@@ -166,17 +166,17 @@ def test_products_and_what_they_lose(matrix, form):
         assert (tile.norm_bounds >= np.sqrt((X.astype(REAL) ** 2).sum(axis=0))).all()
         V = np.column_stack([rng.standard_normal(shape[0]), X[:, 0], rng.standard_cauchy(shape[0]) * 1e-9])
         for v in V.T:
-            g, loss, norms, _ = tile.start_path_product(v[None])()
+            g, loss, norms, _ = tile.path_products(v[None])
             assert (np.abs(g - v.astype(REAL) @ real) <= loss @ tile.column_factors.T).all()
             assert (np.abs((X - real).T @ v) <= norms @ tile.block_errors[0]).all()
         R = np.cumsum((rng.standard_normal((9, shape[0])) * 0.6 ** np.arange(9)[:, None])[::-1], axis=0)[::-1]
         for fine in (False, True):
             both = decoded(tile, fine)
-            first = tile.start_path_product(R[:4], fine=fine)()
+            first = tile.path_products(R[:4], fine=fine)
             for begin, trail in (
                 (0, first),
-                (2, tile.start_path_product(R[2:], first.represented(1), fine=fine)()),
-                (4, tile.start_path_product(R[4:], first.represented(-1), fine=fine)()),
+                (2, tile.path_products(R[2:], first.represented(1), fine=fine)),
+                (4, tile.path_products(R[4:], first.represented(-1), fine=fine)),
             ):
                 some = R[begin : begin + len(trail.g)]
                 assert (
@@ -210,7 +210,7 @@ def test_following_loses_little_and_threads_change_nothing(form):
     found = []
     for threads in (1, 2, 3):
         with threadpool_limits(threads):
-            trail = tile.start_path_product(R)()
+            trail = tile.path_products(R)
             found.append((trail.g, trail.vector_errors, *tile.estimate(y), CodedTile.build(X).codes[:, :625]))
     for other in found[1:]:
         for a, b in zip(found[0], other):

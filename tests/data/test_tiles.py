@@ -218,7 +218,7 @@ def test_products_of_the_codes_of_tiles_and_what_they_lose(seed):
         return
 
     def followed(codes, r, before=None):
-        found = codes.start_path_product(r, *([] if before is None else [before]))()
+        found = codes.path_products(r, *([] if before is None else [before]))
         lost = found.vector_errors @ codes.column_factors.T + found.norms @ codes.block_errors(False)
         return found, lost
 
@@ -255,7 +255,7 @@ def test_codes_of_tiles_count_what_they_read():
         lambda codes: codes.estimate(y, np.array([0, 44]), second_byte=True),
         lambda codes: codes.estimate(y, np.array([3, 15, 16])),
         lambda codes: codes.estimate(y, second_byte=True),
-        lambda codes: codes.start_path_product(y[None]),
+        lambda codes: codes.path_products(y[None]),
     ):
         counts = []
         for one in (design, whole):

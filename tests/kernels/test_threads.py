@@ -131,88 +131,12 @@ def test_a_forked_child_makes_its_own_pool(monkeypatch):
     assert sorted(seen) == [0, 1]
 
 
-def test_what_was_begun_is_ended_by_all(monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 2)
-    done, hold = [], threading.Event()
-
-    def kernel(lo, hi):
-        if threading.current_thread() is not threading.main_thread():
-            hold.wait(30)
-        done.extend(range(lo, hi))
-        hold.set()
-
-    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
-    assert not done
-    finish()
-    assert sorted(done) == list(range(100))
-
-
-def test_without_other_threads_nothing_begins_early(monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 1)
-    seen = []
-    finish = threads.start_parallel_for(lambda lo, hi: seen.append((lo, hi)), 10, 1, 10, ())
-    assert not seen
-    finish()
-    assert seen == [(0, 10)]
-
-
 def test_a_busy_pool_keeps_nobody_waiting(monkeypatch):
     monkeypatch.setattr(threads, "thread_count", lambda: 2)
     monkeypatch.setattr(threads, "_pool", None)
-    release, first, second = threading.Event(), [], []
-
-    def slow(lo, hi):
-        if threading.current_thread() is not threading.main_thread():
-            release.wait(30)
-        first.extend(range(lo, hi))
-
-    finish = threads.start_parallel_for(slow, 40, 1, 10 * threads.MIN_PARALLEL_WORK, ())
-    threads.parallel_for(
-        lambda lo, hi: second.extend(range(lo, hi)), 40, 1, 10 * threads.MIN_PARALLEL_WORK, ()
-    )
-    assert second == list(range(40))
+    release, done = threading.Event(), []
+    busy = threads._executor(1).submit(release.wait, 30)
+    threads.parallel_for(lambda lo, hi: done.extend(range(lo, hi)), 40, 1, 10 * threads.MIN_PARALLEL_WORK, ())
+    assert done == list(range(40))
     release.set()
-    finish()
-    assert sorted(first) == list(range(40))
-
-
-def test_what_nobody_can_end_any_more_is_dropped(monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 2)
-    monkeypatch.setattr(threads, "_pool", None)
-    entered, release, done = threading.Event(), threading.Event(), []
-
-    def kernel(lo, hi):
-        entered.set()
-        release.wait(30)
-        done.append(lo)
-
-    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
-    entered.wait(30)
-    del finish
-    release.set()
-    threads._pool.shutdown(wait=True)
-    monkeypatch.setattr(threads, "_pool", None)
-    assert len(done) == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_ends_what_its_parent_began(monkeypatch):
-    monkeypatch.setattr(threads, "thread_count", lambda: 2)
-    entered, release, done = threading.Event(), threading.Event(), set()
-
-    def kernel(lo, hi):
-        if threading.current_thread() is not threading.main_thread():
-            entered.set()
-            release.wait(30)
-        done.update(range(lo, hi))
-
-    finish = threads.start_parallel_for(kernel, 100, 1, 10 * threads.MIN_PARALLEL_WORK, ())
-    entered.wait(30)
-    pid = os.fork()
-    if pid == 0:
-        finish()
-        os._exit(done == set(range(100)))
-    release.set()
-    finish()
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert busy.result()

@@ -237,7 +237,7 @@ def test_no_column_that_could_win_is_overlooked(family):
         R = np.cumsum(rng.standard_normal((5, len(X))) * 10.0 ** rng.uniform(-3, 0, (5, 1)), axis=0)
         frames = CodeErrorBounds(design)
         assert frames.codes.supports_path_products
-        followed = frames.codes.start_path_product(R)()
+        followed = frames.codes.path_products(R)
         scores = np.abs(R @ X)
         for share in (1.0, 0.9, 0.5):
             limits = share * np.sort(scores, axis=1)[:, -3]
@@ -252,7 +252,7 @@ def test_no_column_that_could_win_is_overlooked(family):
 def test_numbers_that_are_not_finite_are_never_ruled_out():
     design = as_design(np.eye(3))
     frames = CodeErrorBounds(design)
-    followed = frames.codes.start_path_product(np.zeros((2, 3)))()
+    followed = frames.codes.path_products(np.zeros((2, 3)))
     g = np.array([[0.0, 0.0, 0.0], [0.0, np.nan, 0.0]], np.float32)
     first = frames.first_possible_win(followed._replace(g=g), np.zeros(2), np.ones(2))
     assert first.tolist() == [2, 1, 2]

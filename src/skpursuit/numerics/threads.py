@@ -6,12 +6,10 @@ bits of any of them. Sums that do cross blocks must be added in block order by t
 
 import os
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -81,29 +79,13 @@ def parallel_for(
     multiples of `align`. `work` is the multiply-adds of the whole call: below `MIN_PARALLEL_WORK` there is
     one range; on several threads, and beyond `MAX_KERNEL_WORK`, there are several.
     """
-    start_parallel_for(kernel, total, align, work, args)()
-
-
-def start_parallel_for(
-    kernel: Callable[..., object], total: int, align: int, work: int, args: tuple[object, ...]
-) -> Callable[[], None]:
-    """Have other threads start with what `parallel_for` does; the function returned helps them to the end.
-
-    Without other threads nothing is done before that.
-    """
     if work < MIN_PARALLEL_WORK:  # many such calls a selection: no queue for them
-        return partial(kernel, 0, total, *args)  # type: ignore[return-value]
+        kernel(0, total, *args)
+        return
     others = extra_threads(work)
     pieces = CHUNKS_PER_THREAD * min(others + 1, work // MIN_PARALLEL_WORK) if others else 1
     ranges = split_range(total, align, max(pieces, work // MAX_KERNEL_WORK))
-    if len(ranges) > 1:
-        return _begin(lambda lo, hi: kernel(lo, hi, *args), ranges, others)
-
-    def finish() -> None:
-        with no_nested_threads():
-            kernel(0, total, *args)
-
-    return finish
+    _share(lambda lo, hi: kernel(lo, hi, *args), ranges, min(others, len(ranges) - 1))
 
 
 def run_tasks(task: Callable[..., object], tasks: Tasks, work: int, n_threads: int | None = None) -> None:
@@ -119,32 +101,22 @@ def run_tasks(task: Callable[..., object], tasks: Tasks, work: int, n_threads: i
     """
     others = min(extra_threads(work, n_threads), len(tasks) - 1)
     with single_threaded_blas():
-        _begin(task, tasks, others)()
+        _share(task, tasks, others)
 
 
-def _begin(task: Callable[..., object], tasks: Tasks, others: int) -> Callable[[], None]:
-    """Start `others` threads on the pieces; the function returned helps them to the end."""
-    todo, process = deque(tasks), os.getpid()
-    begun: list[Future[None]] = []
+def _share(task: Callable[..., object], tasks: Tasks, others: int) -> None:
+    """Do the pieces with so many other threads."""
+    todo, begun = deque(tasks), list[Future[None]]()
     with suppress(RuntimeError):  # the interpreter is about to exit, and starts no threads
         for _ in range(others):
             begun.append(_executor(others).submit(_drain, task, todo))
-
-    def finish() -> None:
-        if os.getpid() != process:  # a fork: the other threads are gone, with what they were about to write
-            begun.clear()
-            todo.extend(tasks)
-        try:
-            _drain(task, todo)
-        finally:  # the caller must not go on while a thread still writes
-            started = [other for other in begun if not other.cancel()]
-            wait(started)
-        for other in started:
-            other.result()
-
-    if begun:
-        weakref.finalize(finish, todo.clear)  # cancel pending work when its handle is garbage-collected
-    return finish
+    try:
+        _drain(task, todo)
+    finally:  # the caller must not go on while a thread still writes
+        started = [other for other in begun if not other.cancel()]
+        wait(started)
+    for other in started:
+        other.result()
 
 
 def extra_threads(work: int, n_threads: int | None = None) -> int:

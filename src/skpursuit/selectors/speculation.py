@@ -162,7 +162,7 @@ class SpeculativePursuit:
         assert query.state is not None
         r, codes, Q = query.r, self.frames.codes, query.state.factorised.Q.rows
         if self.here is None or safe_norm(r - self.here.r) > 0.5 * safe_norm(r):
-            first = codes.start_path_product(r[None], second_byte=self.frames.fine)()
+            first = codes.path_products(r[None], second_byte=self.frames.fine)
             self.here = RoundEnd(r, partial(first.represented, 0), np.abs(first.g[0]))
         scores = self.here.scores.copy()
         scores[query.exclude] = -np.inf
@@ -191,7 +191,7 @@ class SpeculativePursuit:
         norms = safe_norms(guess.residuals)
         reach = PROOF_RADIUS * norms + PROOF_RADIUS_Y * self.size_of_y
         limits = guess.scores * (1.0 - 2.0**-20) - reach * frames.sizes[guess.atoms]
-        followed = frames.codes.start_path_product(guess.residuals, self.here.represented(), frames.fine)()
+        followed = frames.codes.path_products(guess.residuals, self.here.represented(), frames.fine)
         first = frames.first_possible_win(followed, reach + frames.rounding * norms, limits)
         first[query.exclude] = first[guess.atoms] = steps
         doubts = np.cumsum(np.bincount(first, minlength=steps + 1)[:steps])

@@ -37,7 +37,7 @@ class PathProducts(NamedTuple):
 
     |g[t, j] - <decoded x_j, R[t]>| <= vector_errors[t] . column_factors[j], and
     |<x_j - decoded x_j, R[t]>| <= norms[t] . block_errors[:, j], added in any order. `represented(t)` is what
-    `start_path_product` can go on from after step t; X in several tiles has nothing, and starts again.
+    `path_products` can go on from after step t; X in several tiles has nothing, and starts again.
     """
 
     g: Floats  # (steps, columns)
@@ -64,7 +64,7 @@ def facts_of(codes: CodedTile) -> TileCodeInfo:
 
 def followed(codes: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
     """Products of the decoded columns of a tile with the rows of R, their losses, and norms of R."""
-    return codes.start_path_product(R, fine=fine, cut=cut)()[:3]
+    return codes.path_products(R, fine=fine, cut=cut)[:3]
 
 
 def estimated(codes: CodedTile, cols: Indices, u: Floats, fine: bool) -> ValueAndBound:
@@ -79,7 +79,7 @@ class CodedMatrix:
         self.store, self.fine = weakref.proxy(store), fine  # no cycle: the store holds this
         if store.is_one_tile:
             self.only = next(iter(store.map_tiles(lambda codes: codes, fine=fine)))[1]
-            verbs = ("decoded", "estimate", "start_path_product")  # those of the tile
+            verbs = ("decoded", "estimate", "path_products")  # those of the tile
             vars(self).update({name: getattr(self.only, name) for name in verbs})
         facts = [found for _, found in store.map_tiles(facts_of, fine=fine)]
         width = len(store.grid[0])
@@ -131,28 +131,24 @@ class CodedMatrix:
             costs += [[part * int(read) // width for part in row[j].costs[fine]] for row in self._facts]
         return total_cost(costs)
 
-    def start_path_product(
+    def path_products(
         self, R: Floats, before: PathState | None, dtype: DTypeLike, fine: bool = False
-    ) -> Callable[[], PathProducts]:
-        """Products of the decoded columns with the rows of R; see `CodedTile.start_path_product`."""
+    ) -> PathProducts:
+        """Products of the decoded columns with the rows of R; see `CodedTile.path_products`."""
         cuts: list[list[Cut]] = [[] for _ in range(self.terms)]  # vectors as bytes, for each range of rows
         args = lambda at: (np.ascontiguousarray(R[:, at.rows]), fine, cuts[at.i])  # noqa: E731
-
-        def finish() -> PathProducts:
-            g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))
-            norms: list[Floats] = []
-            for place, (part, loss, of_rows) in self.store.map_tiles(followed, args, self.fine):
-                g[:, place.cols] += part
-                # Unlike processors may lose unlike amounts.
-                np.maximum(losses[place.i], loss, out=losses[place.i])
-                if place.j == 0:  # these are of the residual
-                    norms.append(of_rows)
-            unit = 2 * self.terms * EPS
-            rounding = unit * np.stack([residual_norms(R.T), np.abs(R).sum(axis=1)], axis=1)
-            loss = np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding
-            return PathProducts(g, loss, np.hstack(norms), lambda t: None)
-
-        return finish
+        g, losses = np.zeros((len(R), self.store.shape[1])), np.zeros((self.terms, len(R), 2))
+        norms: list[Floats] = []
+        for place, (part, loss, of_rows) in self.store.map_tiles(followed, args, self.fine):
+            g[:, place.cols] += part
+            # Unlike processors may lose unlike amounts.
+            np.maximum(losses[place.i], loss, out=losses[place.i])
+            if place.j == 0:  # these are of the residual
+                norms.append(of_rows)
+        unit = 2 * self.terms * EPS
+        rounding = unit * np.stack([residual_norms(R.T), np.abs(R).sum(axis=1)], axis=1)
+        loss = np.sqrt((losses**2).sum(axis=0)) * (1.0 + unit) + rounding
+        return PathProducts(g, loss, np.hstack(norms), lambda t: None)
 
 
 def total_cost(costs: Iterable[Iterable[int]]) -> Cost:
@@ -202,32 +198,25 @@ class ViewCodes:
         sizes = self.norm_bounds
         return bool(((sizes == 0.0) | ((sizes > F32_SAFE_NORMS[0]) & (sizes < F32_SAFE_NORMS[1]))).all())
 
-    def start_path_product(
+    def path_products(
         self, R: Floats, before: PathState | None = None, second_byte: bool = False
-    ) -> Callable[[], PathProducts]:
-        """Begin with products of the decoded columns with R, the residuals of consecutive steps as rows.
+    ) -> PathProducts:
+        """Products of the decoded columns with R, the residuals of consecutive steps as rows.
 
-        `before` is what an earlier call represents: then only the way from there is multiplied. What ends it
-        returns a `PathProducts`. Norms of R should be within `F32_SAFE_NORMS`, or zero. `second_byte` decodes
-        by both bytes.
+        `before` is what an earlier call represents: then only the way from there is multiplied. Norms of R
+        should be within `F32_SAFE_NORMS`, or zero. `second_byte` decodes by both bytes.
         """
         self.design.reads.add(*self.panels.costs[second_byte])
         view, rows = self.view, np.ascontiguousarray(self._down(R.T).T)
         dtype = np.float32 if view.has_raw_entries else np.float64
-        end = self.panels.start_path_product(rows, before, dtype, second_byte)
-
-        def finish() -> PathProducts:
-            g, loss, norms, represented = end()
-            size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
-            one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
-            if not view.has_raw_entries:
-                rounding = self._unit * np.hstack([one, size])
-                g, loss = view.correct_product(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
-            loss += 2.0**-23 * one
-            g = g.astype(np.float32, copy=False)
-            return PathProducts(g, loss, norms * (1.0 + self._unit), represented)
-
-        return finish
+        g, loss, norms, represented = self.panels.path_products(rows, before, dtype, second_byte)
+        size = np.sqrt((norms * norms).sum(axis=1))[:, None] * (1.0 + self._unit)
+        one = np.sqrt(rows.shape[1]) * size  # bounds the 1-norm
+        if not view.has_raw_entries:
+            rounding = self._unit * np.hstack([one, size])
+            g, loss = view.correct_product(g.T, rows.sum(axis=1)).T, np.hstack([loss, rounding])
+        loss += 2.0**-23 * one
+        return PathProducts(g.astype(np.float32, copy=False), loss, norms * (1.0 + self._unit), represented)
 
     def decoded(self, cols: Indices, second_byte: bool = False) -> Floats:
         """Columns of the view as one byte has them, or both: rows of a float32 array, without bounds."""

@@ -18,7 +18,6 @@ float64, as are the products of centres with sums of v.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -33,7 +32,7 @@ from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, SECOND_BYTE_SCALE
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow
 from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND, NonFiniteError
-from skpursuit.numerics.threads import start_parallel_for
+from skpursuit.numerics.threads import parallel_for
 
 SLACK_UNIT = 2.0**-51  # four rounding units of float64: room for what is not counted one by one
 SQRT_BLOCK_ROWS = kernel.BLOCK_ROWS**0.5  # the 1-norm of a block is at most this times its 2-norm
@@ -125,28 +124,21 @@ class CodedTile:
         kernel.quantize_vectors(form == "avx2", before is None, rows, moving, count, vectors, sums)
         return QuantizedVectors(vectors, sums, sums.sum(axis=2), count)
 
-    def _start_kernels(
+    def _products(
         self, cuts: QuantizedVectors, fine: bool, panels: Indices | None = None
-    ) -> Callable[[], NDArray[np.float32]]:
-        """Begin with products of cuts, of one byte or both, all panels or some; what ends it returns them."""
+    ) -> NDArray[np.float32]:
+        """Products of the codes with cuts, of one byte or both, of all panels or some."""
         panels = np.arange(len(self.codes)) if panels is None else panels
         m, vectors = len(cuts.vectors.digits), cuts.vectors
         vectors = vectors._replace(digits=vectors.digits.view(np.int32))
         planes, width = [(self.codes, self.scale)], len(panels) * PANEL_COLUMNS
         if fine:  # which may have to be read from disk
             planes.append((self.second_byte, self.scale * np.float32(1.0 / SECOND_BYTE_SCALE)))
-        made, ends = [np.empty((m, width), np.float32) for _ in planes], []
+        made = [np.empty((m, width), np.float32) for _ in planes]
         for out, (codes, scale) in zip(made, planes):
             args = (kernel.ISA_TAGS[self.form or kernel.DEFAULT_ISA], panels, codes, scale, vectors, out)
-            work = m * codes.shape[1] * width // 4
-            ends.append(start_parallel_for(kernel.multiply, width, SLAB, work, args))
-
-        def finish() -> NDArray[np.float32]:
-            for end in ends:
-                end()
-            return np.add(made[0], made[1], out=made[0]) if fine else made[0]
-
-        return finish
+            parallel_for(kernel.multiply, width, SLAB, m * codes.shape[1] * width // 4, args)
+        return np.add(made[0], made[1], out=made[0]) if fine else made[0]
 
     def _rounding(self, cuts: QuantizedVectors) -> NDArray[np.float64]:
         """For each vector, what the sums of its products lose, to be multiplied by the norms of codes."""
@@ -197,15 +189,15 @@ class CodedTile:
 
     # -- products ---------------------------------------------------------------------------------------
 
-    def start_path_product(
+    def path_products(
         self,
         R: Floats,
         before: PathState | None = None,
         dtype: DTypeLike = np.float64,
         fine: bool = False,
         cut: list[Cut] | None = None,
-    ) -> Callable[[], PathProducts]:
-        """Begin with products of the decoded columns with consecutive vectors, the rows of R.
+    ) -> PathProducts:
+        """Products of the decoded columns with consecutive vectors, the rows of R.
 
         From `before` on, only the way from what is represented so far to the next vector is multiplied, in
         one cut, so that what a cut leaves is in the next one. Without it the first vector is cut twice.
@@ -224,29 +216,24 @@ class CodedTile:
             rows[:first] = rows[first : 2 * first]
             cut.append((power, self._quantize(rows, start.u * (1.0 / power), 1)))
         power, cuts = cut[0]
-        end = self._start_kernels(cuts, fine)
+        products, centre = self._products(cuts, fine)[:, :d], self.centre[:, :d]
+        rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
+        loss = self._loss(cuts, rounding)[first:] * power
+        if self._exponent.any():
+            g = (self._accumulate(cuts, products, centre, start.g, power) * self._powers).astype(dtype)
+        else:
+            g = self._accumulate(cuts, products, centre, start.g, power, dtype)
 
-        def finish() -> PathProducts:
-            products, centre = end()[:, :d], self.centre[:, :d]
-            rounding = np.cumsum(self._rounding(cuts)) + start.lost / power
-            loss = self._loss(cuts, rounding)[first:] * power
-            if self._exponent.any():
-                g = (self._accumulate(cuts, products, centre, start.g, power) * self._powers).astype(dtype)
-            else:
-                g = self._accumulate(cuts, products, centre, start.g, power, dtype)
+        def represented(t: int) -> PathState:
+            steps, (digits, _, units) = (t if t >= 0 else t + len(R)) + 1 + first, cuts.vectors
+            of_rows = np.repeat(units[:, :steps].astype(np.float64), kernel.BLOCK_ROWS, axis=0)[:n]
+            u = start.u + power * np.einsum("ik,ki->i", of_rows, digits[:steps, :n])
+            codes = power * products[:steps].sum(axis=0, dtype=np.float64)
+            codes = codes + start.g if start.g.size else codes
+            return PathState(u, codes, float(rounding[steps - 1] * power))
 
-            def represented(t: int) -> PathState:
-                steps, (digits, _, units) = (t if t >= 0 else t + len(R)) + 1 + first, cuts.vectors
-                of_rows = np.repeat(units[:, :steps].astype(np.float64), kernel.BLOCK_ROWS, axis=0)[:n]
-                u = start.u + power * np.einsum("ik,ki->i", of_rows, digits[:steps, :n])
-                codes = power * products[:steps].sum(axis=0, dtype=np.float64)
-                codes = codes + start.g if start.g.size else codes
-                return PathState(u, codes, float(rounding[steps - 1] * power))
-
-            norms = self._norms(cuts)[first:] * (power * (1.0 + self._slack))
-            return PathProducts(g, loss, norms, represented)
-
-        return finish
+        norms = self._norms(cuts)[first:] * (power * (1.0 + self._slack))
+        return PathProducts(g, loss, norms, represented)
 
     # -- bounds -----------------------------------------------------------------------------------------
 
@@ -262,11 +249,11 @@ class CodedTile:
         cuts = self._quantize(rows, None, 2 + (fine and len(rows) == 1))
         centre, frame, powers = self.centre[:, : self.shape[1]], self._frames[int(fine)], self._exponent
         if cols is None:
-            products = self._start_kernels(cuts, fine)()[:, : self.shape[1]]
+            products = self._products(cuts, fine)[:, : self.shape[1]]
         else:
             used, place = np.unique(cols // PANEL_COLUMNS, return_inverse=True)
             places = place * PANEL_COLUMNS + cols % PANEL_COLUMNS
-            products = self._start_kernels(cuts, fine, used)()[:, places]
+            products = self._products(cuts, fine, used)[:, places]
             centre, frame, powers = centre[:, cols], frame[:, cols], self.exponent[cols]
         g, loss = self._accumulate(cuts, products, centre), self._loss(cuts, self._rounding(cuts))
         bound = np.hstack([loss, self._norms(cuts)]) @ frame
