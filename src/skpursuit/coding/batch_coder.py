@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from skpursuit.coding.cosamp import CoSaMP
-from skpursuit.coding.lockstep import LockStep
+from skpursuit.coding.lockstep import CoSaMP, LockStep
 from skpursuit.kernels import batch_types
 from skpursuit.kernels.batch_types import CLOSED, GAIN, LANES, LEAST, OMP, PENDING, POSITIVE, TILE, Signals
 from skpursuit.numerics.float_range import LEAST_SIZE, MOST_SIZE, check_range
@@ -181,6 +180,7 @@ class BatchCoder:
         pointers = np.concatenate([[0], np.cumsum(counts)])
         pointers = pointers.astype(np.int32 if pointers[-1] < np.iinfo(np.int32).max else np.int64)
         stacked = csr_array((values, indices, pointers), shape=(len(counts), self.shape[0]))
+        stacked.sort_indices()  # the kernel has sorted its own
         stacked.has_canonical_format = True
         return stacked
 
@@ -211,10 +211,6 @@ class BatchCoder:
         support, size = pursuit.support, pursuit.support.shape[1]
         weights = np.ldexp(pursuit.weights, (exponents - self.limits.exponent)[:, None])
         unused = np.arange(size) >= pursuit.sizes[:, None]
-        if by_index:
-            support[unused] = self.shape[0]
-            order = np.argsort(support, axis=1)
-            support, weights = (np.take_along_axis(part, order, axis=1) for part in (support, weights))
         support[unused], weights[unused] = 0, 0.0
         given.indices[rows, :size], given.values[rows, :size] = support, weights
         given.counts[rows] = pursuit.sizes

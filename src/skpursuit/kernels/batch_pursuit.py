@@ -197,7 +197,7 @@ def _bind(mode):
             energy, unit = energies[s], units[s]
             k, tol, norm = signals.most[s] * (energy > 0), signals.tol[s] * unit * unit, np.sqrt(energy)
             target, weak = (signals.rows[s], unit), 64 * limits.floor * norm
-            turn, waiting, gone, state = 0, 0, 0, BEGIN
+            turn, waiting, gone, state, since = 0, 0, 0, BEGIN, np.int64(0)
             while True:
                 if state == BEGIN:  # also with the atoms that stay in a POSITIVE support, in the queue
                     for p in range(width):
@@ -216,9 +216,8 @@ def _bind(mode):
                     queued += 1
                 else:
                     gone, turn, j = 0, turn + 1, np.int64(-1)
-                    if (
-                        size < k and mode == GAIN
-                    ):  # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
+                    if size < k and mode == GAIN:
+                        # (|c| + sigma)^2 is at most (1 + sigma / step) (c^2 + slack)
                         near = 24 * sigma / step + 8 * bias / limits.scale
                         j = locate((c, den, peaks, slack, tiles, (zero, np.float32(near))), mode)
                         at = j if j >= 0 else ~j
@@ -263,21 +262,21 @@ def _bind(mode):
                     for q in range(AHEAD):
                         found = q if work.owner[q] == j else found
                     if found < 0 and width * size >= LATE and size + 2 < k and queued == waiting:
+                        since = size
                         for q in range(AHEAD):  # the atom, and those that may follow it
                             at = j
                             if q > 0:
                                 at = locate((c, den, peaks, slack, tiles, (zero, tiny)), mode)
                                 at = min(max(at, ~at), last)
                             work.picks[q], work.exact[q], c[at] = at, c[at], 0
-                            work.owner[q], work.since[q] = at, size
-                            peaks[at // TILE * LANES + at % LANES] = 0
+                            work.owner[q], peaks[at // TILE * LANES + at % LANES] = at, 0
                         for q in range(AHEAD - 1, -1, -1):
                             c[work.picks[q]] = work.exact[q]
                         orthogonalise((gram, work.picks, rows, (stride, room, size, tiles)), mode)
                         found = 0
                 source, begin, apart, first = gram, j * stride, np.int64(TILE), np.int64(0)
                 if found >= 0:
-                    begin, first = (room - AHEAD + found) * TILE, work.since[found]
+                    begin, first = (room - AHEAD + found) * TILE, since
                     source, apart, work.owner[found] = rows, room * TILE, -1
                 slack = np.float32(sigma * step)  # not before, for peaks were made with the last one
                 sizes = (begin, apart, first, size, room, panel * TILE + lane, tiles)

@@ -84,13 +84,12 @@ class SparseCodes(NamedTuple):
 
 
 # Scratch of one thread. Float32: orthogonal rows P, in the last AHEAD steps those made ahead (`owner` are
-# their atoms, `since` their steps), products c, den, peaks. Least squares on the support: Cholesky factor,
-# inverse diagonal, half = L^-1 D y, weights, residual. `rounds` are variances of the rounding of P; the rest
-# are lists of atoms. What goes by fours has three more places.
+# their atoms), products c, den, peaks. Least squares on the support: Cholesky factor, inverse diagonal,
+# half = L^-1 D y, weights, residual. `rounds` are variances of the rounding of P; the rest are lists of
+# atoms. What goes by fours has three more places.
 Work = namedtuple(
     "Work",
-    "rows c den peaks owner since lower inverse half weights step rounds support queue gone residual picks"
-    " exact",
+    "rows c den peaks owner lower inverse half weights step rounds support queue gone residual picks exact",
 )
 
 
@@ -107,11 +106,7 @@ def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
     Made here: compiling what allocates takes longer than all of it.
     """
     tiles = aligned(width // TILE * (k + AHEAD), TILE), *aligned(2, width), aligned(width // VECTORS)
-    small = *np.zeros((2, AHEAD), np.int64), np.zeros((k, k)), *np.zeros((5, k + 3))
-    lists = (
-        *np.zeros((3, 3 * k + 3), np.int64),
-        np.zeros(n),
-        np.zeros(width + 3, np.int64),
-        np.zeros(width + 3),
-    )
-    return aligned(block, n), aligned(block, width), *np.empty((2, block)), Work(*tiles, *small, *lists)
+    small = np.zeros(AHEAD, np.int64), np.zeros((k, k)), *np.zeros((5, k + 3))
+    lists = *np.zeros((3, 3 * k + 3), np.int64), np.zeros(n), np.zeros(width + 3, np.int64)
+    work = Work._make((*tiles, *small, *lists, np.zeros(width + 3)))
+    return aligned(block, n), aligned(block, width), *np.empty((2, block)), work
