@@ -17,7 +17,7 @@ from peers import COLUMNS, GRID, OURS, ROW, SETTINGS, TASKS, grid
 CLOSE = 1.05  # times as long as the fastest is as fast
 GOOD = 0.01  # of the best error or recovery is as good
 PREPARED = "prepared"  # has its preparation before the clock starts, as no other has: shown, never counted
-HEAD = ("library", "ms", "ratio", "first, ms", "new memory, MB", "error", "recovery", "")
+HEAD = ("library", "ms", "ratio", "first", "MB", "error", "recovery", "")
 NUMBERS = COLUMNS[COLUMNS.index("seconds") : COLUMNS.index("coretype")]
 Line = dict[str, Any]
 
@@ -86,7 +86,8 @@ def cells(line: Line, fastest: str) -> str:
     numbers += [(line["memory"], ".0f"), (line["error"], ".3g"), (line["recovery"], ".3f")]
     peer = f"**{line['peer']}**" if line["peer"] == fastest else line["peer"]
     told = [f"{v:{form if v < 100 else '.0f'}}" if v == v else "" for v, form in numbers]
-    notes = [line["note"], line["coretype"] if line["coretype"] != SETTINGS["coretypes"][0] else ""]
+    note = line["note"] if line["note"] != f"{line['k']} columns" else ""
+    notes = [note, line["coretype"] if line["coretype"] != SETTINGS["coretypes"][0] else ""]
     return f"| {' | '.join([peer, *told, ', '.join(filter(None, notes))])} |"
 
 

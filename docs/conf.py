@@ -78,7 +78,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "use_edit_page_button": False,
-    "pygments_light_style": "friendly",
+    "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "github-dark-high-contrast",
 }
 html_sidebars = {"index": [], "paper": [], "start": [], "gallery/*": ["sidebar-nav-bs"]}
