@@ -40,6 +40,14 @@ def test_a_page_shows_the_whole_file_and_the_line_of_the_registry(name):
     assert registered in (SOURCE / REGISTRIES[name]).read_text()
 
 
+def test_the_small_selector_of_its_page_does_what_it_says(capsys):
+    code, told = re.search(
+        r"```python\n(.*?)```\n\n```\n(.*?)```", page("selector").read_text(), re.S
+    ).groups()
+    exec(compile(code, "selector.md", "exec"), {"__name__": "selector"})
+    assert capsys.readouterr().out == told
+
+
 def test_names_work_in_minimize_and_estimators():
     for options in ({"loss": "quantile"}, {"solver": "sp"}, {"selector": "lucb"}):
         given = {"solver": "omp", "random_state": 0} | options
