@@ -31,12 +31,12 @@ def test_parameters_become_the_solver_a_name_stands_for():
     assert {name: solver_class(name).from_parameters(**given) for name in SOLVERS} == {
         "omp": sk.OMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
         "mp": sk.MatchingPursuit(3, 0.5, max_iter=7),
-        "cosamp": sk.CoSaMP(3, 0.5, max_iter=7, ridge=0.1),
-        "grasp": sk.GraSP(3, 0.5, max_iter=7, ridge=0.1),
+        "cosamp": sk.CoSaMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
+        "grasp": sk.GraSP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
         "fw": sk.FrankWolfe(sk.L1Ball(1.0), max_iter=7, gap_tol=0.5),
-        "sp": sk.SubspacePursuit(3, 0.5, max_iter=7, ridge=0.1),
+        "sp": sk.SubspacePursuit(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
         "stoiht": sk.StoIHT(3, 0.5, max_iter=7),
-        "stogradmp": sk.StoGradMP(3, 0.5, max_iter=7, ridge=0.1),
+        "stogradmp": sk.StoGradMP(3, 0.5, max_iter=7, always_include=(2,), ridge=0.1),
     }
     assert solver_class("mp").from_parameters(max_iter=None) == sk.MatchingPursuit()
 
@@ -59,7 +59,7 @@ def test_a_solver_is_a_value_and_is_shown_as_it_is_written(solver):
 
 
 def test_names_by_ability():
-    assert solver_names(lambda kind: kind.supports_forced) == ["omp"]
+    assert solver_names(lambda kind: kind.supports_forced) == ["omp", "cosamp", "grasp", "sp", "stogradmp"]
     assert solver_names(lambda kind: kind.takes_sparsity) == [
         "omp", "mp", "cosamp", "grasp", "sp", "stoiht", "stogradmp"
     ]  # fmt: skip
@@ -69,8 +69,9 @@ def test_names_by_ability():
 def test_forced_columns_come_beside_the_number_of_columns():
     assert sk.OMP(2, always_include=(5,)).with_forced((9,)) == sk.OMP(3, always_include=(9, 5))
     assert sk.OMP(tol=1.0).with_forced((9,)) == sk.OMP(tol=1.0, always_include=(9,))
-    with pytest.raises(TypeError, match="CoSaMP cannot force columns"):
-        sk.CoSaMP(2).with_forced((9,))
+    assert sk.CoSaMP(2).with_forced((9,)) == sk.CoSaMP(3, always_include=(9,))
+    with pytest.raises(TypeError, match="StoIHT cannot force columns"):
+        sk.StoIHT(2).with_forced((9,))
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
-from skpursuit import CoSaMP, GraSP, Status, SubspacePursuit, as_design, datasets, minimize
+from skpursuit import CoSaMP, GraSP, Status, StoGradMP, SubspacePursuit, as_design, datasets, minimize
+from tests.solvers.test_subspace_pursuit import most_worth, plain
 
 
 def logistic_fit(A, y, ridge=0.0):
@@ -31,28 +33,39 @@ LOSSES = {
         lambda A, y: logistic_fit(A, y, ridge=1e-3 * len(y)),
     ),
 }
+LOSSES["positive"] = (*LOSSES["squared"][:2], lambda A, y: nnls(A, y)[0])
 
 
-def reference(X, y, k, max_iter, loss="squared", prune="size"):
-    """Needell and Tropp's algorithm as printed; when it returns to an old merged set, its best iterate."""
-    value, slope, fit = LOSSES[loss]
-    w, merged_sets, iterates = np.zeros(X.shape[1]), [], []
+def reference(X, y, k, max_iter, loss="squared", prune="size", inside=(), labels=None):
+    """Needell and Tropp's algorithm as printed; when it returns to an old merged set, its best iterate.
+
+    Columns `inside` stay in the model; groups of columns by their labels enter and leave together.
+    """
+    (value, slope, fit), inside = LOSSES[loss], np.array(inside, dtype=int)
+    labels = np.arange(X.shape[1]) if labels is None else labels
+    w, count = np.zeros(X.shape[1]), 2 * (k - len(set(labels[inside])))
+    w[inside] = fit(X[:, inside], y) if len(inside) else ()
+    merged_sets, iterates = [], [w]
     for _ in range(max_iter):
-        g = X.T @ slope(y, X @ w)
-        merged = np.union1d(np.argsort(-np.abs(g), kind="stable")[: 2 * k], np.flatnonzero(w))
+        new = most_worth(X.T @ slope(y, X @ w), loss, labels, count, inside, sign=-1)
+        merged = np.unique(np.concatenate([new, np.flatnonzero(w), inside]))
         if any(np.array_equal(merged, old) for old in merged_sets):
             if np.array_equal(merged, merged_sets[-1]):
                 return w
             return min(iterates, key=lambda v: value(y, X @ v))
         merged_sets.append(merged)
         b = fit(X[:, merged], y)
-        worth = np.abs(b)
+        whole = np.zeros(X.shape[1])
+        whole[merged] = b
         if prune == "gain":  # what the loss rises by without one column, the others fitted again
             rest = [np.delete(X[:, merged], i, axis=1) for i in range(len(merged))]
-            worth = np.array([value(y, A @ fit(A, y)) for A in rest]) - value(y, X[:, merged] @ b)
-        keep = np.argsort(-worth, kind="stable")[:k]
+            rises = np.array([value(y, A @ fit(A, y)) for A in rest]) - value(y, X[:, merged] @ b)
+            b = np.sqrt(np.maximum(rises, 0))
+        sizes = np.zeros(X.shape[1])
+        sizes[merged] = b
         w = np.zeros(X.shape[1])
-        w[merged[keep]] = b[keep]
+        keep = most_worth(sizes, loss, labels, k, inside)
+        w[keep] = whole[keep]
         iterates.append(w)
     return w
 
@@ -75,6 +88,47 @@ def test_cosamp_equals_plain_numpy_on_200_problems(selector, prune):
         stopped.add(result.status)
     assert Status.CYCLING in stopped
     assert Status.STALLED in stopped
+
+
+@pytest.mark.parametrize("rule", ["squared", "positive", "groups"])
+def test_included_positive_and_grouped_columns_equal_plain_numpy_on_200_problems(rule):
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, d, k = int(rng.integers(40, 80)), int(rng.integers(20, 60)), int(rng.integers(3, 6))
+        n *= 3 if rule == "groups" else 1  # merged columns are independent
+        X, y, w = datasets.make_sparse_signal(n, d, k, random_state=seed)
+        X = X * np.where(w < 0, -1.0, 1.0) if seed % 3 else X  # of which all coefficients are positive
+        labels = rng.integers(0, d // 3, d) if rule == "groups" else np.arange(d)
+        labels = np.unique(labels, return_inverse=True)[1]
+        inside = np.flatnonzero(np.isin(labels, labels[rng.choice(d, seed % 3, replace=False)]))
+        given = {"always_include": inside, "positive": rule == "positive"}
+        if rule == "groups":
+            given["feature_groups"] = labels
+        loss = "positive" if rule == "positive" else "squared"
+        make, selector = ((CoSaMP, "exact"), (GraSP, "auto"))[seed % 2]
+        result = minimize(X, y, make(k, max_iter=6, **given), selector)
+        expected = reference(X, y, k, 6, loss, inside=inside, labels=labels)
+        np.testing.assert_allclose(result.coef, expected, atol=1e-9)
+        support, coef = plain(X, y, k, loss, inside, labels)
+        result = minimize(X, y, SubspacePursuit(k, **given), ("exact", "certified")[seed % 2])
+        assert set(np.flatnonzero(result.coef)) == set(support[coef != 0])
+        np.testing.assert_allclose(result.coef[support], coef, atol=1e-9)
+
+
+def test_grasp_with_included_columns_equals_plain_numpy_and_keeps_those_that_depend():
+    for seed in range(40):
+        X, y, _ = datasets.make_logistic_signal(100, 20, 3, random_state=seed)
+        result = minimize(X, y, GraSP(4, max_iter=5, ridge=1e-3, always_include=[1, 7]), loss="logistic")
+        expected = reference(X, y, 4, 5, "logistic", inside=[1, 7])
+        np.testing.assert_allclose(result.coef, expected, rtol=1e-5, atol=1e-7)
+        twice = np.hstack([X, X])
+        for solver in (CoSaMP(4, always_include=[25]), SubspacePursuit(4, always_include=[25])):
+            assert 25 in minimize(twice, y, solver).support
+    alone = minimize(X, y, CoSaMP(2, always_include=[9, 4]))
+    assert alone.status is Status.COMPLETE
+    np.testing.assert_allclose(alone.coef[[4, 9]], np.linalg.lstsq(X[:, [4, 9]], y)[0], atol=1e-12)
+    stochastic = minimize(X, y, StoGradMP(3, always_include=[5], max_iter=5), loss="logistic", random_state=0)
+    assert 5 in stochastic.support
 
 
 def test_grasp_equals_plain_numpy_on_200_problems():

@@ -55,12 +55,12 @@ def test_groups_are_those_of_a_plain_loop_on_200_problems(loss):
             assert found.n_iter == k
 
 
-@pytest.mark.parametrize("make", [OMP, CoSaMP, GraSP], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("make", [OMP, CoSaMP, GraSP, SubspacePursuit], ids=lambda one: one.__name__)
 def test_groups_of_one_are_no_groups_to_the_bit(make):
     for seed in range(20):
         X, y, _, _ = group_problem(seed)
         targets = [("squared", y), ("squared", np.column_stack([y, -(y**2)]))]
-        targets += [] if make is CoSaMP else [("logistic", np.where(y > 0, 1.0, -1.0))]
+        targets += [] if make in (CoSaMP, SubspacePursuit) else [("logistic", np.where(y > 0, 1.0, -1.0))]
         for loss, Y in targets:
             for selector in ("exact", "certified", "auto"):
                 plain, grouped = (
@@ -120,12 +120,18 @@ def test_one_more_column_is_the_best_of_all_by_brute_force_on_200_problems():
         assert found.support.tolist() == [*inside, best]
         w = np.zeros(d)
         w[allowed] = nnls(X[:, allowed], y)[0]
-        all_in = OMP(d, positive=True, exclude=[*outside, *inside])
-        np.testing.assert_allclose(minimize(X, y, all_in).coef, w, atol=1e-8)
+        for make in (OMP, CoSaMP, GraSP, SubspacePursuit):
+            all_in = make(d, positive=True, exclude=[*outside, *inside])
+            np.testing.assert_allclose(minimize(X, y, all_in).coef, w, atol=1e-8)
+        moved = MatchingPursuit(positive=True, exclude=[*outside, *inside], max_iter=20_000)
+        found = minimize(X, y, moved, ("exact", "gram")[seed % 2])
+        np.testing.assert_allclose(found.coef, w, atol=1e-8)
+        assert found.status is Status.OPTIMAL
         w[:] = 0.0
         also = np.concatenate([inside, allowed])
         w[also] = nnls(X[:, also], y)[0]
-        np.testing.assert_allclose(minimize(X, y, OMP(d, positive=True, **kept)).coef, w, atol=1e-8)
+        for make in (OMP, CoSaMP, SubspacePursuit):
+            np.testing.assert_allclose(minimize(X, y, make(d, positive=True, **kept)).coef, w, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +170,13 @@ def test_without_some_columns_is_as_if_they_were_not_there(make):
         (OMP(2, always_include=[0], exclude=[1], feature_groups=[[0, 1]]), "name column 0 or its group"),
         (OMP(2, always_include=["length"]), "always_include names 'length', which X does not have"),
         (MatchingPursuit(2, exclude=[5]), "exclude names 5, which X does not have"),
+        (GraSP(2, always_include=[0, 1, 3]), "names 3 columns but n_nonzero_coefs is 2; raise it"),
+        (CoSaMP(2, positive=True, prune="gain"), "positive=True needs prune='size' and no feature_groups"),
+        (SubspacePursuit(2, positive=True, feature_groups=[[0, 1]]), "positive=True needs prune='size' and"),
+        (
+            MatchingPursuit(2, positive=True, feature_groups=[[0, 1]]),
+            "needs one target and no feature_groups",
+        ),
     ],
     ids=lambda one: one if isinstance(one, str) else type(one).__name__,
 )

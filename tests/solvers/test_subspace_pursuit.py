@@ -2,26 +2,38 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from skpursuit import Status, SubspacePursuit, datasets, minimize
 
 
-def plain(X, y, k):
-    """Dai and Milenkovic, algorithm 1, by `lstsq`."""
+def most_worth(values, loss, labels, k, inside=(), sign=1):
+    """Columns of the k groups of largest values, or least ones; those `inside` are first, or never there."""
+    worth = -values if loss == "positive" and sign < 0 else values**2
+    worth[inside] = sign * np.inf
+    means = np.bincount(labels, worth) / np.bincount(labels)
+    return np.flatnonzero(np.isin(labels, np.argsort(-means, kind="stable")[:k]))
+
+
+def plain(X, y, k, loss="squared", inside=(), labels=None):
+    """Dai and Milenkovic, algorithm 1, by `lstsq` or `nnls`; with columns that stay, and groups by labels."""
+    labels = np.arange(X.shape[1]) if labels is None else labels
+    inside, count = np.array(inside, dtype=int), k - len(set(labels[list(inside)]))
 
     def fitted(columns):
-        coef = np.linalg.lstsq(X[:, columns], y, rcond=None)[0]
-        return coef, y - X[:, columns] @ coef
+        A, coef, positive = X[:, columns], np.zeros(X.shape[1]), loss == "positive" and len(columns)
+        coef[columns] = nnls(A, y)[0] if positive else np.linalg.lstsq(A, y, rcond=None)[0]
+        return coef, y - X @ coef
 
-    support = np.sort(np.argsort(-np.abs(X.T @ y), kind="stable")[:k])
-    rest = fitted(support)[1]
+    support, (_, rest) = inside, fitted(inside)
     while True:
-        merged = np.union1d(support, np.argsort(-np.abs(X.T @ rest), kind="stable")[:k])
-        coef = fitted(merged)[0]
-        chosen = np.sort(merged[np.argsort(-np.abs(coef), kind="stable")[:k]])
+        new = most_worth(-X.T @ rest, loss, labels, count, np.union1d(support, inside), sign=-1)
+        coef = fitted(np.unique(np.concatenate([support, new, inside])))[0]
+        chosen = most_worth(coef, loss, labels, k, inside)
+        chosen = chosen[(coef[chosen] != 0) | np.isin(chosen, inside)]
         after = fitted(chosen)[1]
         if not np.linalg.norm(after) < np.linalg.norm(rest) * (1 - 1e-12):
-            return support, fitted(support)[0]
+            return support, fitted(support)[0][support]
         support, rest = chosen, after
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from skpursuit.data.design import Design
-from skpursuit.fit.growing import QRFactor, solve_factor, start_factor
+from skpursuit.fit.growing import QRFactor, add_columns, solve_factor, start_factor, start_fit
 from skpursuit.fit.newton import both_triangles, fit_support, try_cholesky, weighted_gram
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.row_buffer import empty_in_temp_file
@@ -40,44 +40,57 @@ class NormalEquations(NamedTuple):
         return NormalEquations(self.merged[keep], self.gram[np.ix_(keep, keep)], self.moments[keep])
 
 
-def fit_and_prune(
-    problem: Problem,
-    state: State,
-    merged: Indices,
-    k: int,
-    refit: bool,
-    prune: str = "size",
-    groups: ColumnGroups | None = None,
-) -> State:
-    """The k best coefficients of a fit on the merged columns, on `refit` those of a fit to them alone.
+class Pruning(NamedTuple):
+    """Which coefficients of a merged fit are kept, and how.
 
-    The best are the largest, or with `prune` "gain" those without which the loss would rise most; of groups
-    of columns, those with the largest mean of squares or of such losses. `merged` ascends. Columns that
-    depend on earlier ones are dropped.
+    The k best, which are the largest, or `by` "gain" those without which the loss would rise most; of groups
+    of columns, those with the largest mean of squares or of such losses. Columns that are `included` stay.
     """
-    if problem.quadratic:
+
+    k: int
+    refit: bool  # whether what is kept is fitted again
+    by: str
+    groups: ColumnGroups | None
+    included: Indices
+    positive: bool  # coefficients of at least zero, of squared loss
+
+
+def fit_and_prune(problem: Problem, state: State, merged: Indices, rules: Pruning) -> State:
+    """The best coefficients of a fit on the merged columns, which ascend.
+
+    Columns that depend on others are dropped: on those that are included, and on earlier ones.
+    """
+    groups, first = rules.groups, np.argsort(~np.isin(merged, rules.included), kind="stable")
+    if problem.quadratic and not rules.positive:
         equations, columns, order = normal_equations(problem, merged, state.memory)
-        coef, dropped = solve_merged(problem, equations, columns, order)
+        coef, dropped = solve_merged(problem, equations, columns, order, first)
         memory: Mapping[str, np.ndarray] = equations._asdict()
     else:
         columns, order, memory = gathered(problem.design, merged), np.arange(len(merged)), {}
-        coef, dropped = minimize_merged(problem, merged, columns, state)
+        if rules.positive:
+            coef, dropped = nonnegative_merged(problem, merged)
+        else:
+            coef, dropped = minimize_merged(problem, merged, columns, state, first)
     sizes = problem.score.of(coef)
     places = np.arange(len(merged))
     if groups is not None:
         places = np.searchsorted(groups.of(merged), groups.labels[merged])
-    if prune == "gain":
+    if rules.by == "gain":
         H = equations.gram if problem.quadratic else second_derivatives(problem, columns, coef)
         worth = losses_without(H + np.diag(problem.penalties(merged)), coef, sizes > 0, places)
         worth /= 1 if groups is None else groups.sizes[groups.of(merged)]
     else:
         worth = sizes if groups is None else groups.scores(sizes, merged)
-    keep = np.flatnonzero(np.isin(places, top_k_by_index(worth, k)) & (sizes > 0))
+    stays = np.isin(merged, np.setdiff1d(rules.included, dropped))
+    worth[places[stays]] = np.inf
+    keep = np.flatnonzero(np.isin(places, top_k_by_index(worth, rules.k)) & ((sizes > 0) | stays))
     kept, coef = coef[keep], np.zeros_like(coef)  # zeros are cheaper than copying the columns that are kept
-    if refit and len(keep):
-        lines = columns[np.argsort(order)[keep]]
-        if problem.quadratic:
-            kept = solve_merged(problem, equations.some(keep), lines, np.arange(len(keep)))[0]
+    if rules.refit and len(keep):
+        lines, every = columns[np.argsort(order)[keep]], np.arange(len(keep))
+        if rules.positive:
+            kept = nonnegative_merged(problem, merged[keep])[0]
+        elif problem.quadratic:
+            kept = solve_merged(problem, equations.some(keep), lines, every, every)[0]
         else:
             z = (kept.T @ lines).T
             if not problem.value(z) < problem.value(np.zeros_like(z)):  # what was pruned held it in balance
@@ -150,14 +163,24 @@ def gathered(design: Design, cols: Indices) -> Floats:
     return lines
 
 
+def nonnegative_merged(problem: Problem, merged: Indices) -> tuple[Floats, Indices]:
+    """As `solve_merged` for coefficients of at least zero, from a factor that grows column by column."""
+    fitted, coef = add_columns(problem, start_fit(problem, True), merged.tolist()), np.zeros(len(merged))
+    coef[np.searchsorted(merged, fitted.support)] = fitted.coef
+    return coef, fitted.dropped
+
+
 def solve_merged(
-    problem: Problem, equations: NormalEquations, columns: Floats, order: Indices
+    problem: Problem, equations: NormalEquations, columns: Floats, order: Indices, first: Indices
 ) -> tuple[Floats, Indices]:
-    """Coefficients of the merged columns, of which `columns` has those at `order`; and columns dropped."""
+    """Coefficients of the merged columns, of which `columns` has those at `order`; and columns dropped.
+
+    `first` are the positions of the merged columns, beginning with those that are not dropped for others.
+    """
     merged, gram, moments = equations
     sizes, scaled, factor = scaled_cholesky(gram, problem.design.noise_floor(merged))
     if factor is None:
-        rows, keep = grow_independent(problem, merged)
+        rows, keep = grow_independent(problem, merged, first)
         coef = np.zeros(moments.shape)
         coef[keep] = solve_factor(rows)
         return coef, np.delete(merged, keep)
@@ -173,13 +196,13 @@ def solve_merged(
 
 
 def minimize_merged(
-    problem: Problem, merged: Indices, columns: Floats, state: State
+    problem: Problem, merged: Indices, columns: Floats, state: State, first: Indices
 ) -> tuple[Floats, Indices]:
     """As `solve_merged` for any loss, by Newton from the coefficients of the last iterate."""
     floor = problem.design.noise_floor(merged) * np.sqrt(problem.row_weights.max())
     keep = np.arange(len(merged))
     if scaled_cholesky(weighted_gram(columns, problem.weights), floor)[2] is None:
-        keep = grow_independent(problem, merged)[1]
+        keep = np.sort(grow_independent(problem, merged, first)[1])
     coef = np.zeros((len(merged), *problem.target_shape))
     coef[np.searchsorted(merged, state.support)] = state.coef
     kept, start = columns if len(keep) == len(columns) else columns[keep], coef[keep]
@@ -199,11 +222,11 @@ def scaled_cholesky(gram: Floats, floor: Floats) -> tuple[Floats, Floats, Floats
     return sizes, scaled, factor if sure else None
 
 
-def grow_independent(problem: Problem, merged: Indices) -> tuple[QRFactor, Indices]:
+def grow_independent(problem: Problem, merged: Indices, first: Indices) -> tuple[QRFactor, Indices]:
     """A factor of the columns that do not depend on earlier ones, and their positions: slow and sure."""
     factor, keep = start_factor(problem), list[int]()
-    for i, j in enumerate(merged.tolist()):
-        grown = factor.add_column(problem, j) if len(keep) < problem.max_rank else None
+    for i in first.tolist():
+        grown = factor.add_column(problem, int(merged[i])) if len(keep) < problem.max_rank else None
         if grown is not None:
             factor = grown
             keep.append(i)

@@ -34,8 +34,10 @@ from skpursuit.parameters import (
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.column_groups import ColumnGroups, read_groups
 from skpursuit.problem.problem import Problem
+from skpursuit.problem.scores import Score, Signed
 from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import SelectionOracle
+from skpursuit.selectors.contests import among
 from skpursuit.selectors.query import Workload
 
 NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
@@ -125,6 +127,10 @@ class Solver(ABC):
         gone = np.array(self.exclude, dtype=np.intp)
         return np.union1d(columns, gone) if len(gone) else columns
 
+    def column_score(self, problem: Problem) -> Score:
+        """What "largest" means for the columns that a step asks for."""
+        return Signed() if self.positive else among(problem.score, self.groups)
+
     @property
     def asks_for_many(self) -> bool:
         """Whether a query of this solver is for more than one column."""
@@ -153,9 +159,13 @@ class Solver(ABC):
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         """One iteration."""
 
-    def with_forced(self, columns: tuple[int, ...]) -> Solver:
+    def with_forced(self, columns: tuple[int, ...]) -> Self:
         """The same solver with these columns in the model beside those it may choose."""
-        raise TypeError(f"{type(self).__name__} cannot force columns into the model")
+        if not self.supports_forced:
+            raise TypeError(f"{type(self).__name__} cannot force columns into the model")
+        k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
+        included = (*columns, *self.always_include)
+        return replace(self, always_include=included, n_nonzero_coefs=k)  # type: ignore[type-var]
 
     def fallback_state(self, problem: Problem, state: State) -> State:
         """The state to end with when a step from this one found numbers that are not finite."""
@@ -168,15 +178,17 @@ class Solver(ABC):
     def sparsity(self, problem: Problem) -> int:
         """The number of columns that the model may have, by default a tenth of those of X."""
         default = sparsity.for_solver(problem.design.shape[0], self.n_candidates(problem))
-        return int(self.n_nonzero_coefs or default)
+        return int(self.n_nonzero_coefs or max(default, self.size(self.included)))
 
     def _check_sparsity(self, problem: Problem) -> None:
-        """Refuse more non-zero coefficients than columns, or groups of them."""
+        """Refuse more non-zero coefficients than columns, or groups of them, and fewer than are included."""
         k, d = self.sparsity(problem), self.n_candidates(problem)
         if k > d:
             single = self.groups is None or problem.design.is_complex
             what = "X has {} columns" if single else "feature_groups makes {} groups"
             raise ValueError(f"n_nonzero_coefs is {k} but {what.format(d)}; use at most {d}")
+        if (least := self.size(self.included)) > k:
+            raise ValueError(f"always_include names {least} columns but n_nonzero_coefs is {k}; raise it")
 
     def max_iterations(self, problem: Problem) -> int:
         """The most iterations the loop may make."""

@@ -20,13 +20,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.fit.merged import fit_and_prune
+from skpursuit.fit.merged import Pruning, fit_and_prune
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.contests import among
 from skpursuit.selectors.query import Query
 from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
@@ -34,7 +33,66 @@ DIVERGENCE_FACTOR = 100.0  # times the objective of the zero model: what no usef
 
 
 @dataclass(frozen=True)
-class CoSaMP(Solver):
+class MergingSolver(Solver):
+    """What CoSaMP, GraSP and subspace pursuit share: new columns are merged, all are fitted, k stay."""
+
+    selects_many: ClassVar[bool] = True
+    takes_sparsity: ClassVar[bool] = True
+    supports_ridge: ClassVar[bool] = True
+    supports_forced: ClassVar[bool] = True
+    squared_loss_only: ClassVar[bool] = True
+    merged_share: ClassVar[int] = 2  # new columns of a step, as a multiple of k
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
+    max_iter: int = 100
+    ridge: float = 0.0
+    prune: str = "size"
+    feature_groups: Any = None
+    exclude: Sequence[int | str] = ()
+    always_include: Sequence[int | str] = ()
+    positive: bool = False
+
+    def expected_queries(self, problem: Problem) -> tuple[int, int]:
+        """A few iterations settle it; each visits its columns, many of them again."""
+        share = min(1.0, 2 * self.merged_share * self.sparsity(problem) / self.n_candidates(problem))
+        return min(self.max_iter, 4), ceil(share * problem.design.shape[1])
+
+    def init(self, problem: Problem) -> State:
+        """The fit of the columns that are always included."""
+        if self.squared_loss_only and not problem.quadratic:
+            name = type(self).__name__
+            raise ValueError(f"{name} is least squares; use GraSP for other losses than squared")
+        if self.positive and (not problem.quadratic or problem.target_shape):
+            raise ValueError("positive=True needs squared loss and one target")
+        if self.positive and (self.groups is not None or self.prune == "gain"):
+            raise ValueError("positive=True needs prune='size' and no feature_groups")
+        self._check_sparsity(problem)
+        state = empty_state(problem)
+        if len(self.included):
+            state = self._pruned(problem, state, NO_COLUMNS, refit=False)
+            if self.size(self.included) == self.sparsity(problem):
+                state = replace(state, status=Status.COMPLETE)
+        return stop_on_residual(problem, state, self.tol, self.rtol)
+
+    def _query(self, problem: Problem, r: Floats, taken: Indices, rng: Generator, at: State | None) -> Query:
+        """The question for the columns to merge, without those that are `taken`; r is the residual `at`."""
+        count = self.merged_share * (self.sparsity(problem) - self.size(self.included))
+        gone = self.closed(np.union1d(taken, self.included))
+        return Query(r, count, self.column_score(problem), gone, rng, state=at, ordered=False)
+
+    def _pruned(self, problem: Problem, state: State, found: Indices, refit: bool) -> State:
+        """The best model with columns of the support, included ones and those found."""
+        merged, k = self._merged(state, found), self.sparsity(problem)
+        rules = Pruning(k, refit, self.prune, self.groups, self.included, self.positive)
+        return fit_and_prune(problem, state, merged, rules)
+
+    def _merged(self, state: State, found: Indices) -> Indices:
+        return np.unique(np.concatenate([state.support, self.included, found]))
+
+
+@dataclass(frozen=True)
+class CoSaMP(MergingSolver):
     """Compressive sampling matching pursuit (Needell, Tropp), for squared loss.
 
     Each step merges the support with the 2k columns of largest |gradient|, solves least squares on the merged
@@ -61,8 +119,12 @@ class CoSaMP(Solver):
         Keep the largest coefficients, or those without which the loss would rise most: w_j^2 / (G^-1)_jj,
         with G the second derivatives on the merged columns. Size is the better rule where columns near each
         other are alike, gain among near copies.
-    feature_groups, exclude
-        As in `OMP`. The groups that stay have the largest mean square of coefficients, or lose most.
+    feature_groups, exclude, always_include
+        As in `OMP`. The groups that stay have the largest mean square of coefficients, or lose most; columns
+        that are always included are fitted with all others and never pruned.
+    positive : bool
+        Coefficients >= 0, by non-negative least squares on the merged columns: those of the most negative
+        gradients. Squared loss, one target, ``prune="size"``.
 
     Examples
     --------
@@ -72,37 +134,16 @@ class CoSaMP(Solver):
     1.0
     """
 
-    selects_many: ClassVar[bool] = True
-    takes_sparsity: ClassVar[bool] = True
-    supports_ridge: ClassVar[bool] = True
-    squared_loss_only: ClassVar[bool] = True
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
-    max_iter: int = 100
     refit: bool = False
-    ridge: float = 0.0
-    prune: str = "size"
-    feature_groups: Any = None
-    exclude: Sequence[int | str] = ()
-
-    def expected_queries(self, problem: Problem) -> tuple[int, int]:
-        """A few iterations settle it; each visits 2k columns, many of them again."""
-        steps = min(self.max_iter, 4)
-        share = min(1.0, 4 * self.sparsity(problem) / self.n_candidates(problem))
-        return steps, ceil(share * problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
-        if self.squared_loss_only and not problem.quadratic:
-            raise ValueError("CoSaMP is least squares; use GraSP for other losses than squared")
-        self._check_sparsity(problem)
-        return stop_on_residual(problem, zero_state(problem), self.tol, self.rtol)
+        return remembering(problem, super().init(problem))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         before = rng.bit_generator.state
         found = self._select(problem, state, select, rng)
         random = rng.bit_generator.state != before
-        merged = np.union1d(state.support, found)
+        merged = self._merged(state, found)
         if len(merged) == 0:  # all columns are excluded, or the gradient is not finite
             return best_iterate(problem, state, Status.OPTIMAL if len(self.exclude) else Status.DIVERGED)
         key = support_hash(merged)
@@ -112,8 +153,7 @@ class CoSaMP(Solver):
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
             return best_iterate(problem, state, Status.CYCLING)
-        rules = self.refit, self.prune, self.groups
-        after = fit_and_prune(problem, state, merged, self.sparsity(problem), *rules)
+        after = self._pruned(problem, state, found, self.refit)
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = track_best(problem, state, replace(after, memory=memory))
         after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after
@@ -124,9 +164,7 @@ class CoSaMP(Solver):
 
     def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         """The columns to merge: the top 2k, those of the support not excluded."""
-        r, count = problem.residual(state.z), 2 * self.sparsity(problem)
-        score, none = among(problem.score, self.groups), self.closed(NO_COLUMNS)
-        return select(Query(r, count, score, none, rng, state=state, ordered=False)).columns
+        return select(self._query(problem, problem.residual(state.z), NO_COLUMNS, rng, state)).columns
 
 
 @dataclass(frozen=True)
@@ -138,7 +176,7 @@ class GraSP(CoSaMP):
 
     Parameters
     ----------
-    n_nonzero_coefs, max_iter, refit, ridge, prune, feature_groups, exclude
+    n_nonzero_coefs, max_iter, refit, ridge, prune, feature_groups, exclude, always_include, positive
         As in `CoSaMP`.
     tol, rtol : float, optional
         As in `CoSaMP` for squared loss. With others, stop once a step lowers the objective by at most this
@@ -164,7 +202,9 @@ class StoGradMP(GraSP):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge, prune, feature_groups, exclude
+    n_nonzero_coefs, tol, rtol, max_iter, refit, ridge, prune
+        As in `GraSP`.
+    feature_groups, exclude, always_include, positive
         As in `GraSP`.
     batch_size : int, optional
         Rows in B. Default: k. 1 is the method of the paper's experiments, and needs far more steps.
@@ -174,8 +214,7 @@ class StoGradMP(GraSP):
 
     def _select(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> Indices:
         r = batch_residual(problem, state, self.batch_size or self.sparsity(problem), rng)
-        score, none = among(problem.score, self.groups), self.closed(NO_COLUMNS)
-        return select(Query(r, 2 * self.sparsity(problem), score, none, rng, ordered=False)).columns
+        return select(self._query(problem, r, NO_COLUMNS, rng, None)).columns
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         return batch_queries(problem, self.max_iter, self.batch_size or self.sparsity(problem))
@@ -215,7 +254,7 @@ class StoIHT(Solver):
 
     def init(self, problem: Problem) -> State:
         self._check_sparsity(problem)
-        return stop_on_residual(problem, zero_state(problem), self.tol, self.rtol)
+        return stop_on_residual(problem, remembering(problem, empty_state(problem)), self.tol, self.rtol)
 
     def fallback_state(self, problem: Problem, state: State) -> State:
         return best_iterate(problem, state, Status.DIVERGED)
@@ -241,10 +280,10 @@ class StoIHT(Solver):
         return after if after.status else stop_on_residual(problem, after, self.tol, self.rtol)
 
 
-def zero_state(problem: Problem) -> State:
-    """The zero model, which is the best one so far."""
-    state = empty_state(problem)
-    memory = {"seen": np.empty(0, dtype=np.int64), "start": np.array(state.objective)}
+def remembering(problem: Problem, state: State) -> State:
+    """A first state as the best one so far."""
+    start = np.array(problem.value(np.zeros_like(state.z)))
+    memory = {**state.memory, "seen": np.empty(0, dtype=np.int64), "start": start}
     return replace(state, memory=memory | best_iterate_memory(problem, state))
 
 

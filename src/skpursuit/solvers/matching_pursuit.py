@@ -22,13 +22,14 @@ from skpursuit.fit.newton import coordinate_step, fit_support
 from skpursuit.fit.remainders import after_columns
 from skpursuit.fit.swaps import apply_swaps
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
+from skpursuit.numerics.error_bounds import rank_tolerance
 from skpursuit.numerics.sums import safe_norm
 from skpursuit.parameters import check_number
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.scores import Score, Signed, top_k
+from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import SparseUpdate, State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.contests import Gain, among
+from skpursuit.selectors.contests import Gain
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
 
@@ -117,17 +118,11 @@ class OMP(Solver):
     def contest(self) -> str:
         return "score='gain'" if self.score == "gain" else super().contest
 
-    def with_forced(self, columns: tuple[int, ...]) -> OMP:
-        k = None if self.n_nonzero_coefs is None else self.n_nonzero_coefs + len(columns)
-        return replace(self, always_include=(*columns, *self.always_include), n_nonzero_coefs=k)
-
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
-        if self.n_nonzero_coefs is not None:
-            return int(self.n_nonzero_coefs)
-        if self.tol is not None or self.rtol is not None:
+        if self.n_nonzero_coefs is None and not (self.tol is None and self.rtol is None):
             return self.n_candidates(problem)
-        return max(super().sparsity(problem), self.size(self.included))
+        return super().sparsity(problem)
 
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
@@ -191,18 +186,13 @@ class OMP(Solver):
         if self.score == "gain" and (not problem.quadratic or self.positive or self.ridge > 0):
             raise ValueError("score='gain' needs squared loss, without positive=True and without a ridge")
         first = state = start_fit(problem, self.positive)
-        if self.size(self.included) > (k := self.sparsity(problem)):
-            names = f"always_include names {self.size(self.included)} columns"
-            raise ValueError(f"{names} but n_nonzero_coefs is {k}; raise it")
         for j in self.included.tolist():
             state = add_columns(problem, state, [j])
         return self._with_status(problem, self._followed(problem, first, state))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        score: Score = Signed() if self.positive else problem.score
-        if self.feature_groups is not None:
-            score = among(score, self.groups)
-        elif self.score == "gain":
+        score = self.column_score(problem)
+        if self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - self.size(state.support)
         taken = np.concatenate([state.support, state.dropped])
@@ -287,6 +277,8 @@ class MatchingPursuit(Solver):
         the moves by Gram columns where the selector keeps them: d operations a step, whatever the support.
     feature_groups, exclude
         As in `OMP`. All coefficients of a group move at once, to their least squares (squared loss).
+    positive : bool
+        Coefficients >= 0, of one target: a column that is in the model may move down, no farther than to 0.
 
     Examples
     --------
@@ -306,6 +298,7 @@ class MatchingPursuit(Solver):
     step_size: float = 1.0
     feature_groups: Any = None
     exclude: Sequence[int | str] = ()
+    positive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -325,19 +318,17 @@ class MatchingPursuit(Solver):
         self._check_sparsity(problem)
         if self.groups is not None and not problem.quadratic:
             raise ValueError("feature_groups of MatchingPursuit need squared loss; use OMP or GraSP")
+        if self.positive and (self.groups is not None or problem.target_shape):
+            raise ValueError("positive=True needs one target and no feature_groups")
         return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         gone = self.closed(state.dropped)
-        query = Query(problem.residual(state.z), 1, among(problem.score, self.groups), gone, rng, state=state)
+        query = Query(problem.residual(state.z), 1, self.column_score(problem), gone, rng, state=state)
         if self.feature_groups is not None:
             after = retry_exactly(select, query, partial(self._moved_group, problem, state, query.r))
             return replace(state, status=Status.OPTIMAL) if after is None else after
-        j = retry_exactly(
-            select,
-            query,
-            lambda found: int(found.columns[0]) if nonzero_gradients(problem, query.r, found)[0] else None,
-        )
+        j = retry_exactly(select, query, partial(self._moving_column, problem, state, query.r))
         if j is None:
             return replace(state, status=Status.OPTIMAL)
         column = problem.design.columns(np.array([j]))[0]
@@ -351,9 +342,11 @@ class MatchingPursuit(Solver):
         taken = coordinate_step(problem, column, state.z, below, np.asarray(column @ query.r))
         if taken is None or not np.any(taken[0]):
             return replace(state, status=Status.OPTIMAL)
-        move, z, objective = taken
-        if self.step_size < 1.0:
-            move = self.step_size * move
+        whole, z, objective = taken
+        move = self.step_size * whole
+        if self.positive:
+            move = np.maximum(move, -state.coef[place].sum())
+        if np.any(move != whole):
             z = state.z + np.multiply.outer(column, move)
             objective = problem.value(z)
         support, coef = state.support, state.coef
@@ -366,6 +359,18 @@ class MatchingPursuit(Solver):
         after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=moved)
         after = stop_on_residual(problem, after, self.tol, self.rtol)
         return stop_on_decrease(problem, state, after, self.tol)
+
+    def _moving_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> int | None:
+        """The column whose coefficient moves: that found, or a positive one which falls faster; or None."""
+        if not self.positive:
+            return int(answer.columns[0]) if nonzero_gradients(problem, r, answer)[0] else None
+        falling = state.support[state.coef > 0]
+        columns = np.union1d(falling, answer.columns)
+        g = problem.design.dots(columns, r)
+        sizes = np.where(np.isin(columns, falling), np.abs(g), -g)
+        j = columns[np.argmax(sizes)]
+        least = rank_tolerance(len(r)) * safe_norm(problem.design.columns(j[None])[0]) * safe_norm(r)
+        return int(j) if sizes.max() > least else None
 
     def _moved_group(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
         """The state with the coefficients of a group moved; None where that would not improve it."""

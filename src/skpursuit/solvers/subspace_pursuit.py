@@ -7,23 +7,20 @@ falls. So the objective falls until the run ends, and no iterate has to be remem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
 from numpy.random import Generator
 
-from skpursuit.fit.merged import fit_and_prune
 from skpursuit.problem.problem import Problem
-from skpursuit.problem.state import State, Status, empty_state
+from skpursuit.problem.state import State, Status
 from skpursuit.selectors.base import SelectionOracle
-from skpursuit.selectors.query import Query
-from skpursuit.solvers.base import Solver, stop_on_residual
+from skpursuit.solvers.base import stop_on_residual
+from skpursuit.solvers.cosamp import MergingSolver
 
 
 @dataclass(frozen=True)
-class SubspacePursuit(Solver):
+class SubspacePursuit(MergingSolver):
     """Subspace pursuit (Dai, Milenkovic, 2009), for squared loss.
 
     Each step merges the support with the k columns of largest |gradient|, solves least squares on the merged
@@ -32,7 +29,7 @@ class SubspacePursuit(Solver):
 
     Parameters
     ----------
-    n_nonzero_coefs, tol, rtol, max_iter, ridge, prune, exclude
+    n_nonzero_coefs, tol, rtol, max_iter, ridge, prune, feature_groups, exclude, always_include, positive
         As in `CoSaMP`.
 
     Examples
@@ -43,37 +40,14 @@ class SubspacePursuit(Solver):
     1.0
     """
 
-    selects_many: ClassVar[bool] = True
-    takes_sparsity: ClassVar[bool] = True
-    supports_ridge: ClassVar[bool] = True
-    squared_loss_only: ClassVar[bool] = True
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
-    max_iter: int = 100
-    ridge: float = 0.0
-    prune: str = "size"
-    exclude: Sequence[int | str] = ()
-
-    def expected_queries(self, problem: Problem) -> tuple[int, int]:
-        """A few steps settle it; each visits k columns, many of them again."""
-        return min(self.max_iter, 4), min(2 * self.sparsity(problem), problem.design.shape[1])
-
-    def init(self, problem: Problem) -> State:
-        if not problem.quadratic:
-            raise ValueError("SubspacePursuit is least squares; use GraSP for other losses than squared")
-        self._check_sparsity(problem)
-        return stop_on_residual(problem, empty_state(problem), self.tol, self.rtol)
+    merged_share: ClassVar[int] = 1
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        k, r = self.sparsity(problem), problem.residual(state.z)
         # The support is merged anyway, so nothing is lost by excluding it.
-        gone = self.closed(state.support)
-        query = Query(r, k, problem.score, gone, rng, state=state, ordered=False)
-        found = select(query).columns
+        found = select(self._query(problem, problem.residual(state.z), state.support, rng, state)).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
-        after = fit_and_prune(problem, state, np.union1d(state.support, found), k, True, self.prune)
+        after = self._pruned(problem, state, found, refit=True)
         if not problem.penalized_objective(after) < problem.penalized_objective(state):
             return replace(state, status=Status.STALLED)
         return stop_on_residual(problem, after, self.tol, self.rtol)
