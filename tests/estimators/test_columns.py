@@ -10,6 +10,7 @@ from skpursuit import (
     OMP,
     PursuitClassifier,
     PursuitClassifierCV,
+    PursuitFeatureSelector,
     PursuitRegressor,
     PursuitRegressorCV,
     audit,
@@ -28,7 +29,7 @@ NUMBERS = [[1, 2], [5, 6], [8, 9, 10]]
 def test_groups_by_name_and_number_are_those_of_the_solver(loss):
     kind = PursuitClassifier if loss == "logistic" else PursuitRegressor
     y = Y > 0 if loss == "logistic" else Y
-    for solver in ("omp", "grasp"):
+    for solver in ("omp", "grasp", "sp")[: 3 if loss == "squared" else 2]:
         model = kind(n_nonzero_coefs=2, feature_groups=GROUPS, loss=loss, solver=solver)
         named = clone(model).fit(X, y)
         numbered = clone(model).set_params(feature_groups=NUMBERS).fit(X.to_numpy(), np.array(y))
@@ -57,12 +58,44 @@ def test_features_that_are_in_every_model_and_in_none(make):
         np.testing.assert_allclose(model.predict(X), expected.predict(plain), atol=1e-10)
 
 
-def test_positive_coefficients_are_those_of_scipy():
-    model = PursuitRegressor(positive=True, n_nonzero_coefs=12).fit(X, Y)
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_other_solvers_have_features_in_every_model_too(loss):
+    kind, y = (PursuitClassifier, Y > 0) if loss == "logistic" else (PursuitRegressor, Y)
+    for solver in ("grasp", "cosamp", "sp")[: 3 if loss == "squared" else 1]:
+        model = kind(solver=solver, n_nonzero_coefs=4, always_include=["c7", "c0"], exclude=["c5"]).fit(X, y)
+        named = kind(n_nonzero_coefs=5, always_include=model.support_, exclude=["c5"]).fit(X, y)
+        assert {0, 7} <= set(model.support_)
+        assert model.coef_.ravel()[5] == 0
+        assert len(model.support_) == 4
+        assert np.corrcoef(X @ model.coef_.ravel(), X @ named.coef_.ravel())[0, 1] > 0.95
+    many = PursuitClassifier(solver="grasp", multi_class="multinomial", n_nonzero_coefs=3)
+    assert {1, 2, 5} == set(many.fit(X, np.digitize(Y, [-1, 1])).support_)
+
+
+@pytest.mark.parametrize("solver", ["omp", "cosamp", "grasp", "sp", "mp"])
+def test_positive_coefficients_are_those_of_scipy(solver):
+    model = PursuitRegressor(positive=True, n_nonzero_coefs=12, solver=solver).fit(X, Y)
     expected = nnls((X - X.mean()).to_numpy(), (Y - Y.mean()).to_numpy())[0]
-    np.testing.assert_allclose(model.coef_, expected, atol=1e-12)
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
+
+
+def test_a_path_of_positive_models_and_features_that_a_selector_may_have():
     path = PursuitRegressorCV(solver="omp", positive=True, null_test=False).fit(X, Y)
     assert (path.coef_path_ >= 0).all()
+    given = {"feature_groups": GROUPS, "always_include": ["c7"], "exclude": ["c5"]}
+    chosen = PursuitFeatureSelector(n_features_to_select=2, **given).fit(X, Y)
+    assert chosen.support_.tolist()[0] == 7
+    assert set(chosen.support_) == {1, 2, 7}
+    np.testing.assert_allclose(chosen.scores_[[7, 1, 2, 5]], [1, 0.5, 0.5, 0])
+    halves = clone(chosen).set_params(n_resamples=10, random_state=0, threshold=0.9).fit(X, Y)
+    assert {1, 2, 7} == set(halves.support_)
+    assert halves.error_bound_ == pytest.approx(1 / (0.8 * 6))
+    for loss, y in (("squared", Y), ("logistic", Y > 0)):
+        by_folds = clone(chosen).set_params(n_features_to_select="cv", loss=loss).fit(X, y)
+        assert {1, 2, 7} <= set(by_folds.support_)
+        assert not {5, 6} & set(by_folds.support_)
+    many = PursuitFeatureSelector(always_include=[*range(11)]).fit(X, Y)
+    assert set(many.support_[:11]) == set(range(11))
 
 
 def test_solvers_take_names_of_columns_on_disk(tmp_path):
@@ -86,8 +119,9 @@ def test_models_that_may_not_have_all_columns_are_not_audited(rule):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (PursuitRegressor(feature_groups=GROUPS, solver="sp"), "no effect with solver 'sp'"),
-        (PursuitRegressor(always_include=["c0"], solver="cosamp"), "no effect with solver 'cosamp'"),
+        (PursuitRegressor(feature_groups=GROUPS, solver="fw"), "no effect with solver 'fw'"),
+        (PursuitRegressor(always_include=["c0"], solver="mp"), "no effect with solver 'mp'"),
+        (PursuitRegressor(positive=True, solver="stoiht"), "no effect with solver 'stoiht'"),
         (PursuitRegressor(exclude=[3], solver="fw"), "no effect with solver 'fw'"),
         (PursuitRegressorCV(feature_groups=GROUPS), "no effect with solver='auto'; write solver='omp'"),
         (PursuitRegressor(solver=OMP(3), exclude=[1]), "give it to the solver"),
@@ -97,6 +131,16 @@ def test_models_that_may_not_have_all_columns_are_not_audited(rule):
         (PursuitRegressor(feature_groups=[["c1"], ["c1"]]), "names column 'c1' twice"),
         (PursuitRegressor(positive=True, loss="huber"), "positive=True needs squared loss"),
         (PursuitRegressor(n_nonzero_coefs=1, always_include=[1, 2]), "always_include names 2 columns"),
+        (
+            PursuitRegressorCV(solver="omp", max_nonzero_coefs=2, always_include=[1, 2, 3]),
+            "names 3 columns but max_nonzero_coefs is 2; raise it",
+        ),
+        (
+            PursuitRegressorCV(solver=["mp", OMP(always_include=[1, 2, 3])], max_nonzero_coefs=2),
+            "names 3 columns but max_nonzero_coefs is 2; raise it",
+        ),
+        (PursuitFeatureSelector(n_features_to_select=1, always_include=[1, 2]), "n_features_to_select is 1"),
+        (PursuitFeatureSelector(exclude=["zz"]), "exclude names 'zz', which X does not have"),
     ],
 )
 def test_what_cannot_be_is_refused(model, message):

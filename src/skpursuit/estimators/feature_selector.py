@@ -7,7 +7,7 @@ what is chosen.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from skpursuit.data.sources import is_out_of_core, make_design
 from skpursuit.estimators.base import (
     CheckedSamples,
+    ColumnParameters,
     LinearBase,
     lazy_on_dask,
     match_columns,
@@ -37,13 +38,14 @@ from skpursuit.problem.losses import LOSSES, Loss, as_loss
 from skpursuit.problem.problem import guess_classes
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
+from skpursuit.solvers import Solver
 
 KEYS = 8  # columns that order rows with equal targets
 MOST_EQUAL = 8  # a bootstrap hardly counts a row more often; weights of classes or strata are often larger
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
+class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEstimator):
     """Keep the features that a pursuit takes first.
 
     Parameters
@@ -66,6 +68,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         which it fits three or more together ("multinomial").
     ridge, scale, selector, verbose, time_limit
         As in `PursuitRegressor`.
+    feature_groups, always_include, exclude
+        As in `PursuitRegressor`: `n_features_to_select` counts groups, and with "cv" greedy models compete.
     random_state : int, RandomState, Generator or None
         Seed of the resamples.
 
@@ -91,7 +95,8 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
     the expected number of features without an effect that reach the threshold is at most
     ``k**2 / ((2 * threshold - 1) * d)``, if such features are exchangeable and are chosen no more often than
     by chance (Meinshausen and Buehlmann 2010). That is `error_bound_`: lower k or raise the threshold to
-    make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose.
+    make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose. Neither
+    k nor d counts features that are always included or excluded, and groups count as one feature.
 
     Weights that are all whole numbers from 1 to 8, with 1 among them, are taken as counts: a sample of weight
     2 is two equal samples, which may come into different halves. The bound then supposes that they were two
@@ -135,38 +140,43 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
         samples = self._check_samples(X, y, sample_weight, multi_output=True)
         loss, targets = self._targets(samples.y)
         self.loss_ = next((name for name, kind in LOSSES.items() if type(loss) is kind), loss)
-        n, d = samples.base.shape
-        ordered: Indices | None = None
+        own = {"loss": loss.resolved(targets), "random_state": seed_of(self.random_state)}
+        config, ordered = FitConfig.from_estimator(self, **own), None
+        plain = config.plain_solver(samples.base)
+        n, d, least = samples.base.shape[0], plain.n_candidates(samples.base), plain.n_included
         k: Any = self.n_features_to_select
         if isinstance(k, str):
-            ordered = self._chosen_by_cv(samples, loss, targets)
-            k = len(ordered)
+            ordered = self._chosen_by_cv(samples, loss, targets, plain)
+            k = plain.size(ordered)
         elif k is None:
-            k = sparsity.for_feature_selector(n, d, samples.weights)
+            k = max(sparsity.for_feature_selector(n, d, samples.weights), least)
         else:
-            k = sparsity.clip_to_available("n_features_to_select", k, d)
-        own = {"loss": loss.resolved(targets), "random_state": seed_of(self.random_state)}
-        config = FitConfig.from_estimator(self, n_nonzero_coefs=max(k, 1), **own)
+            k = sparsity.clip_to_available("n_features_to_select", k, d, least=least)
+        config = replace(config, n_nonzero_coefs=max(k, 1))
         self.error_bound_ = float("nan")
         if self.n_resamples and k:
             self.scores_ = self._shares(config, samples, targets)
             chosen = np.flatnonzero(self.scores_ >= self.threshold)
-            self.error_bound_ = float(k**2 / ((2 * self.threshold - 1) * d))
+            free = d - least - plain.size(np.array(plain.exclude, dtype=np.intp))
+            self.error_bound_ = float((k - least) ** 2 / ((2 * self.threshold - 1) * max(free, 1)))
             self.support_ = chosen[np.argsort(-self.scores_[chosen], kind="stable")]
             return self
         if ordered is None:
             ordered = fit_linear(config, samples.base, targets, samples.weights).columns
-        self.support_, self.scores_ = ordered, np.zeros(d)
-        self.scores_[ordered] = 1.0 - np.arange(len(ordered)) / max(k, 1)
+        self.support_, self.scores_ = ordered, np.zeros(samples.base.shape[1])
+        groups = ordered if plain.groups is None else plain.groups.labels[ordered]
+        _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+        self.scores_[ordered] = 1.0 - np.searchsorted(np.sort(first), first[group]) / max(k, 1)
         return self
 
-    def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Floats) -> Indices:
+    def _chosen_by_cv(self, samples: CheckedSamples, loss: Loss, targets: Floats, plain: Solver) -> Indices:
         """The features of the sparsest model within a standard error of the best."""
         kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
         together = {"loss": "logistic", "multi_class": "multinomial"}
         losses = together if loss == as_loss("logistic").for_classes() else {"loss": loss}
+        free = plain.groups is None and not (len(plain.exclude) or plain.n_included)
         model = kind(
-            solver="auto" if is_auto(self.selector) and not loss.has_flat_pieces else "omp",
+            solver="auto" if free and is_auto(self.selector) and not loss.has_flat_pieces else "omp",
             selector=self.selector,
             cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
@@ -174,6 +184,9 @@ class PursuitFeatureSelector(SelectorMixin, LinearBase, BaseEstimator):
             selection="one_se",
             random_state=self.random_state,
             verbose=False,
+            feature_groups=plain.feature_groups,
+            always_include=plain.always_include,
+            exclude=plain.exclude,
             **losses,
         )
         X: object = samples.base

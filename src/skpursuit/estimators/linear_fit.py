@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skpursuit.data import Design, Survey, drop_zero_weight_rows
+from skpursuit.estimators.parameter_rules import COLUMN_RULES
 from skpursuit.fit.newton import minimize_convex_1d
 from skpursuit.loop.run import Run, make_run
 from skpursuit.numerics.arrays import Floats, FloatType, Indices
@@ -119,25 +120,29 @@ class FitConfig:
             return replace(self, solver=replace(self.solver, n_nonzero_coefs=k))  # type: ignore[type-var]
         return replace(self, n_nonzero_coefs=k)
 
-    def make_solver(self, base: Design, weights: Floats | None) -> Solver:
-        """The solver object for these data."""
+    def plain_solver(self, base: Design) -> Solver:
+        """The solver as far as these columns are concerned: which it has to choose among."""
         if isinstance(self.solver, Solver):
             return self.solver.for_design(base)
-        (n, d), k, ridge = base.shape, self.n_nonzero_coefs, self.ridge or 0.0
-        names = "feature_groups", "always_include", "exclude", "positive"
-        columns = {name: getattr(self, name) for name in names}
-        plain = solver_class(self.solver).from_parameters(**columns).for_design(base)
-        of = ("X", "columns")
-        if plain.groups is not None:
-            d, of = len(plain.groups), ("feature_groups", "groups")
+        columns = {name: getattr(self, name) for name in COLUMN_RULES}
+        return solver_class(self.solver).from_parameters(**columns).for_design(base)
+
+    def make_solver(self, base: Design, weights: Floats | None) -> Solver:
+        """The solver object for these data."""
+        plain = self.plain_solver(base)
+        if isinstance(self.solver, Solver):
+            return plain
+        n, d, ridge = base.shape[0], plain.n_candidates(base), self.ridge or 0.0
+        k, least = self.n_nonzero_coefs, plain.n_included
         if k is None:
-            k = max(sparsity.for_pursuit(n, d, self.tol is not None, weights), plain.size(plain.included))
-        k = sparsity.clip_to_available("n_nonzero_coefs", k, d, *of)
+            k = max(sparsity.for_pursuit(n, d, self.tol is not None, weights), least)
+        of = ("X", "columns") if plain.groups is None else ("feature_groups", "groups")
+        k = sparsity.clip_to_available("n_nonzero_coefs", k, d, *of, least)
         if self.ridge is None and self.loss.gives_probability:  # classes may be separable
             total = float(n if weights is None else weights.sum())
             ridge = DEFAULT_CLASS_RIDGE / (total if self.scale == "none" else 1.0)
         given = {"n_nonzero_coefs": k, "tol": self.tol, "max_iter": self.max_iter, "ridge": ridge}
-        known = {name: getattr(plain, name) for name in names}
+        known = {name: getattr(plain, name) for name in COLUMN_RULES}
         return solver_class(self.solver).from_parameters(**given, **known)
 
 
@@ -178,7 +183,7 @@ def _growing_fits(
 ) -> Iterator[LinearFit]:
     """The models of one problem; a run goes on until it has the next one, so only the last has its result."""
     solver = config.make_solver(base, weights)
-    least = solver.size(solver.included)  # columns that are in every model
+    least = solver.n_included
     if not config.passes_all_sizes:
         sizes = (max(k, least) for k in range(1, most + 1))
         yield from (fit_linear(config.with_size(k), base, y, weights) for k in sizes)

@@ -34,7 +34,7 @@ from skpursuit.estimators.base import (
 )
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
 from skpursuit.estimators.leave_one_out import check_least_squares, corrected_errors
-from skpursuit.estimators.linear_fit import LinearFit, average_fits, fitted_path, predict_rows
+from skpursuit.estimators.linear_fit import FitConfig, LinearFit, average_fits, fitted_path, predict_rows
 from skpursuit.estimators.model_search.classifier_search import ClassifierSearch
 from skpursuit.estimators.model_search.search import (
     Candidate,
@@ -55,7 +55,6 @@ from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
 from skpursuit.parameters import RandomSource, seed_of, warn_user
 from skpursuit.problem import default_sparsity as sparsity
-from skpursuit.problem.column_groups import read_groups
 from skpursuit.problem.losses import Loss
 from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
@@ -122,17 +121,19 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
             if not splits:
                 if is_auto(self.solver):
                     self._warn_of_omp(f"scoring={self.scoring!r} compares the models of one run")
-                self._select_by_criterion(data, *self._limits(samples))
+                self._select_by_criterion(data, *self._limits(samples, [problems.config]))
         return self
 
-    def _limits(self, samples: CheckedSamples) -> tuple[int, int]:
+    def _limits(self, samples: CheckedSamples, configs: list[FitConfig]) -> tuple[int, int]:
         """The largest numbers of coefficients that solvers by name try at first, and where these are best."""
-        weights, given = samples.weights, self.feature_groups
-        d = samples.base.shape[1] if given is None else len(read_groups(given, samples.base))
+        weights, plain = samples.weights, [config.plain_solver(samples.base) for config in configs]
+        d, least = plain[0].n_candidates(samples.base), max(one.n_included for one in plain)
         if self.max_nonzero_coefs is None:
             n = samples.base.shape[0] if weights is None else int(effective_rows(weights))
-            return sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
-        return (sparsity.clip_to_available("max_nonzero_coefs", self.max_nonzero_coefs, d),) * 2
+            most, limit = sparsity.for_pursuit_cv(n, d, folds=not criterion_of(vars(self)))
+            return max(most, least), max(limit, least)
+        given = self.max_nonzero_coefs
+        return (sparsity.clip_to_available("max_nonzero_coefs", given, d, least=least),) * 2
 
     def _drawn_splits(self, labels: np.ndarray, samples: CheckedSamples, params: dict[str, object]) -> Splits:
         """Splits of `cv`; where it is a number of folds, these are drawn at random, twice for few samples.
@@ -186,12 +187,12 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
         elif auto and config.loss.has_flat_pieces:
             self._warn_of_omp(f"loss={vars(self)['loss']!r} has hardly any curvature")
         elif auto:
-            most = None if self.max_nonzero_coefs is None else self._limits(samples)[0]
+            most = None if self.max_nonzero_coefs is None else self._limits(samples, [config])[0]
             if config.loss.quadratic and len(targets) == 1:
                 return SquaredSearch(scaled(), folds, vector, most)
             return ClassifierSearch(scaled(), config.loss, targets, folds, most)
         configs = [replace(config, solver=solver) for solver in solvers]
-        grams, limits, (n, d) = None, self._limits(samples), samples.base.shape
+        grams, limits, (n, d) = None, self._limits(samples, configs), samples.base.shape
         tall = n >= MIN_ROWS_PER_COLUMN * d and n * d >= MIN_GRAM_ENTRIES
         if plain and config.chooses_freely and config.loss.quadratic and samples.X is not None and tall:
             grams = SquaredSearch(scaled(), folds, vector, limits[0])

@@ -95,13 +95,13 @@ class PursuitRegressor(PursuitParameters, PursuitRegressorMixin, MultiOutputMixi
         for losses that give probabilities, which keeps separable classes finite; else 0.
     feature_groups : array of labels or list of lists, optional
         Features that enter together, as the levels of one variable: a label for each feature, or lists of
-        features by number or by name, the others being alone. `n_nonzero_coefs` counts groups. For "omp",
-        "cosamp" and "grasp"; the CV estimator needs one of them by name.
+        features by number or by name, the others being alone. `n_nonzero_coefs` counts groups. Not for "fw";
+        the CV estimator needs a solver by name.
     always_include, exclude : sequence of int or str
-        Features that are in every model ("omp"), counted by `n_nonzero_coefs`, and features that are in none
-        ("fw" excepted), by number or by name; with `feature_groups` the whole group of each.
+        Features that are in every model (not of "mp"), counted by `n_nonzero_coefs`, and features that are in
+        none, by number or by name, with `feature_groups` the whole group of each; "fw" takes neither.
     positive : bool
-        Coefficients of at least 0, for "omp" with squared loss and one target.
+        Coefficients of at least 0, with squared loss and one target; not for "fw".
     random_state : int, RandomState, Generator or None
         Seed of randomised selectors.
     verbose : bool, int or "auto"

@@ -14,8 +14,15 @@ from skpursuit.parameters import warn_user
 MAX_PATH_SIZE = 2000  # of a model that is chosen, unless more are asked for
 
 
-def clip_to_available(name: str, wanted: int, most: int, of: str = "X", unit: str = "columns") -> int:
-    """The number that a parameter asks for, at most as many as there are; warns where it asks for more."""
+def clip_to_available(
+    name: str, wanted: int, most: int, of: str = "X", unit: str = "columns", least: int = 0
+) -> int:
+    """The number that a parameter asks for, at most as many as there are; warns where it asks for more.
+
+    Fewer than the `least`, which are always in a model, are refused.
+    """
+    if wanted < least:
+        raise ValueError(f"always_include names {least} columns but {name} is {wanted}; raise it")
     if wanted <= most:
         return int(wanted)
     warn_user(f"{name} is {wanted} but {of} has {most} {unit}; using {most}")

@@ -118,9 +118,14 @@ class Solver(ABC):
         """The columns that are in every model."""
         return np.array(self.always_include, dtype=np.intp)
 
-    def n_candidates(self, problem: Problem) -> int:
+    @property
+    def n_included(self) -> int:
+        """The number of them, or of their groups."""
+        return self.size(self.included)
+
+    def n_candidates(self, design: Design) -> int:
         """The number of columns that can be chosen, or of groups."""
-        return problem.design.shape[1] if self.groups is None else len(self.groups)
+        return design.shape[1] if self.groups is None else len(self.groups)
 
     def closed(self, columns: Indices) -> Indices:
         """Columns that a query must not answer with, those that are excluded from all models among them."""
@@ -177,17 +182,17 @@ class Solver(ABC):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns that the model may have, by default a tenth of those of X."""
-        default = sparsity.for_solver(problem.design.shape[0], self.n_candidates(problem))
-        return int(self.n_nonzero_coefs or max(default, self.size(self.included)))
+        default = sparsity.for_solver(problem.design.shape[0], self.n_candidates(problem.design))
+        return int(self.n_nonzero_coefs or max(default, self.n_included))
 
     def _check_sparsity(self, problem: Problem) -> None:
         """Refuse more non-zero coefficients than columns, or groups of them, and fewer than are included."""
-        k, d = self.sparsity(problem), self.n_candidates(problem)
+        k, d = self.sparsity(problem), self.n_candidates(problem.design)
         if k > d:
             single = self.groups is None or problem.design.is_complex
             what = "X has {} columns" if single else "feature_groups makes {} groups"
             raise ValueError(f"n_nonzero_coefs is {k} but {what.format(d)}; use at most {d}")
-        if (least := self.size(self.included)) > k:
+        if (least := self.n_included) > k:
             raise ValueError(f"always_include names {least} columns but n_nonzero_coefs is {k}; raise it")
 
     def max_iterations(self, problem: Problem) -> int:

@@ -55,7 +55,7 @@ class MergingSolver(Solver):
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         """A few iterations settle it; each visits its columns, many of them again."""
-        share = min(1.0, 2 * self.merged_share * self.sparsity(problem) / self.n_candidates(problem))
+        share = min(1.0, 2 * self.merged_share * self.sparsity(problem) / self.n_candidates(problem.design))
         return min(self.max_iter, 4), ceil(share * problem.design.shape[1])
 
     def init(self, problem: Problem) -> State:
@@ -71,13 +71,13 @@ class MergingSolver(Solver):
         state = empty_state(problem)
         if len(self.included):
             state = self._pruned(problem, state, NO_COLUMNS, refit=False)
-            if self.size(self.included) == self.sparsity(problem):
+            if self.n_included == self.sparsity(problem):
                 state = replace(state, status=Status.COMPLETE)
         return stop_on_residual(problem, state, self.tol, self.rtol)
 
     def _query(self, problem: Problem, r: Floats, taken: Indices, rng: Generator, at: State | None) -> Query:
         """The question for the columns to merge, without those that are `taken`; r is the residual `at`."""
-        count = self.merged_share * (self.sparsity(problem) - self.size(self.included))
+        count = self.merged_share * (self.sparsity(problem) - self.n_included)
         gone = self.closed(np.union1d(taken, self.included))
         return Query(r, count, self.column_score(problem), gone, rng, state=at, ordered=False)
 

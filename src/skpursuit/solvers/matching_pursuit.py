@@ -121,7 +121,7 @@ class OMP(Solver):
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
         if self.n_nonzero_coefs is None and not (self.tol is None and self.rtol is None):
-            return self.n_candidates(problem)
+            return self.n_candidates(problem.design)
         return super().sparsity(problem)
 
     def max_iterations(self, problem: Problem) -> int:
@@ -130,7 +130,7 @@ class OMP(Solver):
 
     def expected_queries(self, problem: Problem) -> tuple[int, int]:
         (n, d), each = problem.design.shape, self.atoms_per_step
-        width = ceil(d / self.n_candidates(problem))
+        width = ceil(d / self.n_candidates(problem.design))
         count = min(self.sparsity(problem), ceil(min(n, d) / width))
         steps = min(ceil(count / each), self.max_iterations(problem))
         return steps, min(width * min(count, steps * each), d)
