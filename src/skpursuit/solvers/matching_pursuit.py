@@ -325,69 +325,55 @@ class MatchingPursuit(Solver):
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
         gone = self.closed(state.dropped)
         query = Query(problem.residual(state.z), 1, self.column_score(problem), gone, rng, state=state)
-        if self.feature_groups is not None:
-            after = retry_exactly(select, query, partial(self._moved_group, problem, state, query.r))
-            return replace(state, status=Status.OPTIMAL) if after is None else after
-        j = retry_exactly(select, query, partial(self._moving_column, problem, state, query.r))
-        if j is None:
-            return replace(state, status=Status.OPTIMAL)
-        column = problem.design.columns(np.array([j]))[0]
-        place = np.flatnonzero(state.support == j)
-        full = self.n_nonzero_coefs is not None and len(state.support) >= self.n_nonzero_coefs
-        if full and len(place) == 0:
+        after = retry_exactly(select, query, partial(self._moved, problem, state, query.r))
+        return replace(state, status=Status.OPTIMAL) if after is None else after
+
+    def _moved(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
+        """The state with coefficients of a column or group moved; None where that would not improve it."""
+        columns = self._moving_columns(problem, state, r, answer)
+        support = np.concatenate([state.support, np.setdiff1d(columns, state.support)])
+        if self.n_nonzero_coefs is not None and self.size(support) > self.n_nonzero_coefs:
             return replace(state, status=Status.COMPLETE)
-        if safe_norm(column) <= problem.design.noise_floor(np.array([j]))[0]:
-            return replace(state, dropped=np.append(state.dropped, j))
-        below = None if problem.quadratic else state.objective  # least squares is met in one step
-        taken = coordinate_step(problem, column, state.z, below, np.asarray(column @ query.r))
-        if taken is None or not np.any(taken[0]):
-            return replace(state, status=Status.OPTIMAL)
+        lines = problem.design.columns(columns)
+        if self.groups is not None:
+            taken = -np.linalg.lstsq(lines.T, r)[0], state.z, np.inf
+        elif len(columns) == 0:
+            return None
+        elif safe_norm(lines[0]) <= problem.design.noise_floor(columns)[0]:
+            return replace(state, dropped=np.append(state.dropped, columns))
+        else:
+            below = None if problem.quadratic else state.objective  # least squares is met in one step
+            found = coordinate_step(problem, lines[0], state.z, below, np.asarray(lines[0] @ r))
+            if found is None or not np.any(found[0]):
+                return None
+            taken = found[0][None], *found[1:]
+        coef = np.concatenate([state.coef, np.zeros((len(support) - len(state.coef), *problem.target_shape))])
+        order = np.argsort(support)
+        places = order[np.searchsorted(support, columns, sorter=order)]
         whole, z, objective = taken
         move = self.step_size * whole
         if self.positive:
-            move = np.maximum(move, -state.coef[place].sum())
-        if np.any(move != whole):
-            z = state.z + np.multiply.outer(column, move)
+            move = np.maximum(move, -coef[places])
+        if self.groups is not None or np.any(move != whole):
+            z = state.z + (move.T @ lines).T
             objective = problem.value(z)
-        support, coef = state.support, state.coef
-        if len(place) == 0:
-            support = np.append(support, j)
-            coef = np.concatenate([coef, np.zeros((1, *problem.target_shape))])
-        coef = coef.copy()
-        coef[place[0] if len(place) else -1] += move
-        moved = SparseUpdate(1.0, np.array([j]), np.asarray(move)[None])
-        after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=moved)
+        if self.groups is not None and not objective < state.objective:
+            return None
+        coef[places] += move
+        update = SparseUpdate(1.0, columns, move)
+        after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=update)
         after = stop_on_residual(problem, after, self.tol, self.rtol)
         return stop_on_decrease(problem, state, after, self.tol)
 
-    def _moving_column(self, problem: Problem, state: State, r: Floats, answer: Selection) -> int | None:
-        """The column whose coefficient moves: that found, or a positive one which falls faster; or None."""
+    def _moving_columns(self, problem: Problem, state: State, r: Floats, answer: Selection) -> Indices:
+        """The columns found, or a positive one whose coefficient falls faster; none without a gradient."""
         if not self.positive:
-            return int(answer.columns[0]) if nonzero_gradients(problem, r, answer)[0] else None
+            helps = nonzero_gradients(problem, r, answer).any() or self.groups is not None
+            return answer.columns if helps else NO_COLUMNS
         falling = state.support[state.coef > 0]
         columns = np.union1d(falling, answer.columns)
         g = problem.design.dots(columns, r)
         sizes = np.where(np.isin(columns, falling), np.abs(g), -g)
-        j = columns[np.argmax(sizes)]
-        least = rank_tolerance(len(r)) * safe_norm(problem.design.columns(j[None])[0]) * safe_norm(r)
-        return int(j) if sizes.max() > least else None
-
-    def _moved_group(self, problem: Problem, state: State, r: Floats, answer: Selection) -> State | None:
-        """The state with the coefficients of a group moved; None where that would not improve it."""
-        columns = answer.columns
-        new = np.setdiff1d(columns, state.support)
-        support = np.concatenate([state.support, new])
-        if self.n_nonzero_coefs is not None and self.size(support) > self.n_nonzero_coefs:
-            return replace(state, status=Status.COMPLETE)
-        lines = problem.design.columns(columns)
-        move = -self.step_size * np.linalg.lstsq(lines.T, r)[0]
-        z = state.z + (move.T @ lines).T
-        objective = problem.value(z)
-        if not objective < state.objective:
-            return None
-        coef = np.concatenate([state.coef, np.zeros((len(new), *problem.target_shape))])
-        order = np.argsort(support)
-        coef[order[np.searchsorted(support, columns, sorter=order)]] += move
-        update = SparseUpdate(1.0, columns, move)
-        after = replace(state, support=support, coef=coef, z=z, objective=objective, last_update=update)
-        return stop_on_residual(problem, after, self.tol, self.rtol)
+        best = columns[[np.argmax(sizes)]]
+        least = rank_tolerance(len(r)) * safe_norm(problem.design.columns(best)[0]) * safe_norm(r)
+        return best if sizes.max() > least else NO_COLUMNS
