@@ -37,7 +37,7 @@ def real_problem(
         raise ValueError(f"complex X and y need the loss 'squared', got {loss!r}")
     own = vars(solver)
     if "feature_groups" not in own:
-        known = "OMP, MatchingPursuit, CoSaMP or GraSP"
+        known = "OMP, MatchingPursuit, CoSaMP, GraSP or SubspacePursuit"
         raise ValueError(f"{type(solver).__name__} does not take complex X; use {known}")
     for name, plain in REAL_PARAMETERS.items():
         value = own.get(name, plain)

@@ -134,7 +134,8 @@ class Solver(ABC):
 
     def column_score(self, problem: Problem) -> Score:
         """What "largest" means for the columns that a step asks for."""
-        return Signed() if self.positive else among(problem.score, self.groups)
+        plain = Signed() if self.positive else problem.score
+        return plain if self.feature_groups is None else among(plain, self.groups)
 
     @property
     def asks_for_many(self) -> bool:

@@ -120,9 +120,10 @@ class OMP(Solver):
 
     def sparsity(self, problem: Problem) -> int:
         """The number of columns this run may use."""
-        if self.n_nonzero_coefs is None and not (self.tol is None and self.rtol is None):
-            return self.n_candidates(problem.design)
-        return super().sparsity(problem)
+        if self.n_nonzero_coefs is not None:
+            return int(self.n_nonzero_coefs)
+        without_limit = self.tol is not None or self.rtol is not None
+        return self.n_candidates(problem.design) if without_limit else super().sparsity(problem)
 
     def max_iterations(self, problem: Problem) -> int:
         """A step adds a column or drops a dependent one, and one more finds that none is left."""
@@ -191,8 +192,10 @@ class OMP(Solver):
         return self._with_status(problem, self._followed(problem, first, state))
 
     def step(self, problem: Problem, state: State, select: SelectionOracle, rng: Generator) -> State:
-        score = self.column_score(problem)
-        if self.score == "gain":
+        score = problem.score
+        if self.positive or self.feature_groups is not None:
+            score = self.column_score(problem)
+        elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - self.size(state.support)
         taken = np.concatenate([state.support, state.dropped])
