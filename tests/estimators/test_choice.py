@@ -311,6 +311,7 @@ def test_where_the_largest_number_is_the_best_more_are_tried_up_to_the_users(sco
     [
         ({"scoring": "bic"}, "scoring='bic' compares the models of one run, so solver="),
         ({"loss": "quantile"}, "loss='quantile' has hardly any curvature, so solver="),
+        ({"solver": ["auto", "cosamp"]}, "several solvers are compared, so solver="),
         ({"solver": "omp", "max_nonzero_coefs": 9}, "max_nonzero_coefs is 9 but X has 8 columns"),
         ({"time_limit": 0}, "stopped by time_limit=0"),
     ],

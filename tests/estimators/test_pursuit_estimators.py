@@ -177,6 +177,8 @@ def test_messages_name_the_column(signal, frame, kind):
     if use == getattr(model, "predict", None):  # a feature selector hands on what it is given
         with pytest.raises(ValueError, match=told):
             use(text)
+    with pytest.raises(TypeError, match="column 'b' of X holds times"):
+        clone(model).fit(pd.DataFrame(good | {"b": np.arange(150).astype("M8[s]")}), y)
     with pytest.raises(ValueError, match=r"first in column 3, row 0 \('d'\)"):
         clone(model).fit(gap, y)
     with pytest.raises(ValueError, match="column 'd' of X: Input X contains NaN"):

@@ -99,13 +99,15 @@ def naming_columns(X: Any, finite: bool = True) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
+        told, kind = str(error).split("\n")[0], TypeError if isinstance(error, TypeError) else ValueError
         for name in getattr(X, "columns", ()):
+            if np.asarray(X[name]).dtype.kind in "mM":
+                raise kind(f"column {name!r} of X holds times; give numbers, such as days") from None
             try:
                 check_array(X[[name]], dtype=FLOAT_DTYPES, ensure_all_finite=finite, input_name="X")
             except (TypeError, ValueError) as same:
-                if str(same).split("\n")[0] == str(error).split("\n")[0]:
-                    kind = TypeError if isinstance(error, TypeError) else ValueError
-                    raise kind(f"column {name!r} of X: {error}") from None
+                if str(same).split("\n")[0] == told:
+                    raise kind(f"column {name!r} of X: {told}") from None
         raise
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from skpursuit.guarantees.certify import Proof
     from skpursuit.problem.state import Audit
 
-
 LINEAR_SIZES = 100  # numbers of coefficients up to which their axis is not logarithmic
 
 

@@ -6,7 +6,6 @@ are drawn from the samples in an order that their values fix, so that the order 
 what is chosen.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ from skpursuit.estimators.parameter_rules import check_parameters, is_auto
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.parameters import RandomSource, seed_of
+from skpursuit.parameters import RandomSource, seed_of, warn_user
 from skpursuit.problem import default_sparsity as sparsity
 from skpursuit.problem.losses import LOSSES, Loss, as_loss
 from skpursuit.problem.problem import guess_classes
@@ -205,7 +204,7 @@ class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEs
         of_classes = are_classes and isinstance(self.n_features_to_select, str)
         loss = as_loss(("logistic" if of_classes else "squared") if auto else self.loss)
         if auto and doubt:
-            warnings.warn(doubt, UserWarning, stacklevel=4)
+            warn_user(doubt)
         if loss.gives_probability and y.ndim == 1:
             check_classification_targets(y)
             are_classes = True
@@ -259,9 +258,7 @@ class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEs
         return super().inverse_transform(X)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self.support_] = True
-        return mask
+        return np.isin(np.arange(self.n_features_in_), self.support_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

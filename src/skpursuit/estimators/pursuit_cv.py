@@ -106,6 +106,8 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
         given = self.solver if isinstance(self.solver, (list, tuple)) else [self.solver]
         # "auto" stands for "omp" where the families of `model_search/` cannot compete
         solvers = ["omp" if is_auto(one) else one for one in given]
+        if len(given) > 1 and any(map(is_auto, given)):
+            self._warn_of_omp("several solvers are compared")
         problems = self._subproblems(samples.y, random_state=seed_of(self.random_state), solver=solvers[0])
         loss = problems.config.loss.resolved(np.column_stack(problems.targets))
         problems = problems._replace(config=replace(problems.config, loss=loss))

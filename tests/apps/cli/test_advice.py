@@ -55,15 +55,9 @@ def workbook(folder):
     return folder / "book.xlsx"
 
 
-def on_disk(folder, **odd):
-    rng = np.random.default_rng(0)
-    columns = {"a": rng.normal(size=60), **(odd or {"word": ["x"] * 60}), "price": rng.normal(size=60)}
-    pq.write_table(pa.table(columns), folder / "t.parquet")
+def on_disk(folder):
+    pq.write_table(pa.table({"a": np.arange(60.0), "price": np.sin(np.arange(60))}), folder / "t.parquet")
     return folder / "t.parquet"
-
-
-def with_nulls(folder):
-    return on_disk(folder, b=[None, *range(59)])
 
 
 def plain(folder, name="a table.csv", end="", **made):
@@ -116,12 +110,6 @@ CASES = {
     "a quantity": [({}, [*PRICE, "--task", "classification"])],
     "test share": [({"rows": 20}, [*PRICE, "--test-share", "0.01"])],
     "small share": [({"rows": 100, "rare": True}, ["--target", "töwn", "--test-share", "0.9"])],
-    "not Parquet": [({}, [*PRICE, "--memory-limit", "1GB"])],
-    "not numeric": [(on_disk, [*PRICE, "--memory-limit", "1GB"])],
-    "nulls on the disk": [(with_nulls, [*PRICE, "--memory-limit", "1GB"])],
-    "kinds of large tables": [
-        (on_disk, [*PRICE, "--memory-limit", "1GB", "--drop", "word", "--column", "a=number"])
-    ],
     "unknown selector": [({}, [*PRICE, "--selector", "magic"])],
     "unknown loss": [({}, [*PRICE, "--loss", "logistic"])],
     "unknown solver": [({}, [*PRICE, "--solver", "fw"])],
@@ -163,7 +151,7 @@ def test_several_problems_are_solved_one_after_the_other(tmp_path):
 
 
 #: Options that a message may name without a command to paste, because it cannot know their value.
-UNKNOWN = ("target", "column", "format", "encoding", "memory-limit", "drop", "data", "out")
+UNKNOWN = ("target", "column", "format", "encoding", "drop", "data", "out")
 
 
 def test_a_message_that_names_an_option_has_a_command_or_needs_a_value():

@@ -225,7 +225,10 @@ def test_one_new_category_is_noted_and_predicted_but_nothing_is_where_all_are_ne
     new = tmp_path / "new.csv"
     new.write_text("area,noise,town\n100,0.5,east\n")
     done = invoke("predict", model, new)
-    assert "new.csv: categories that are rare or new to the model: 'town' (1 row)" in done.output
+    told = "new.csv: categories that are rare or new to the model, taken as none of its own: 'town' (1 row)"
+    assert told in done.output
+    done = invoke("predict", model, new, "--id", "who", code=2)
+    assert "there is no column 'who'; the columns are 'area', 'noise', 'town'" in done.output
     new.write_text("area,noise,town\n,x,north\n100,,north\n50,1,west\n")
     done = invoke("predict", model, new)
     told = "new.csv: no usable value, filled as in the fit: 'area' (1 row)"

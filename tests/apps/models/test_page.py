@@ -171,6 +171,7 @@ def test_a_german_export_is_reported_in_its_units_and_its_numbers(tmp_path):
 
 def test_of_a_rare_class_the_first_sentence_says_how_much_is_found(tmp_path):
     _, page, told = made(tmp_path, hospital)
+    assert re.search(r"“Smoker” being “yes” instead of “no” multiplies the odds of “yes” by \d", page)
     hits, rows = re.search(r"<p>\s*The model finds (\d+) of the (\d+) rows with “yes”", page).groups()
     assert f"{hits} of the {rows} rows of class 'yes' are found in cross-validation" in told
     table = cells(page, "Thresholds")[1:]

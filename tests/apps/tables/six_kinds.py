@@ -46,8 +46,11 @@ def titled_sheet(folder, rng, n=160):
     return path, "Salary", {"Person Tenure", "Job Team", "Job Grade", "Scores Results"}
 
 
-def hospital(folder, rng, n=600):
-    """Patients: record numbers, gaps in many columns, 999 for a missing value, and few who came back."""
+def hospital(folder, rng, n=600, weak=False):
+    """Patients: record numbers, gaps in many columns, 999 for a missing value, and few who came back.
+
+    Weak effects of smoking and of days are within a standard error of what may be left out.
+    """
     age, creatinine, stay = (
         rng.normal(62, 14, n).round(),
         rng.gamma(4, 0.3, n).round(2),
@@ -55,6 +58,8 @@ def hospital(folder, rng, n=600):
     )
     smoker = rng.choice(["yes", "no"], n)
     odds = -9.2 + 0.08 * (age - 62) + 2.4 * creatinine + 0.4 * stay + 2.6 * (smoker == "yes")
+    if weak:
+        odds = -7.2 + 0.06 * (age - 62) + 2.2 * creatinine + 0.25 * stay + 1.4 * (smoker == "yes")
     columns = {"MRN": rng.permutation(9 * 10**6)[:n] + 10**6, "Age": age, "Creatinine (mg/dL)": creatinine}
     columns |= {"Admitted": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 360, n), "D")}
     columns |= {"Pulse": rng.normal(80, 12, n).round(), "Potassium": rng.normal(4.2, 0.4, n).round(2)}

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.apps.tables.six_kinds import LIKERT, SIX
+from tests.apps.tables.six_kinds import LIKERT, SIX, hospital
 from tests.support.process import invoke
 
 from skpursuit.apps.tables import EncodingOptions, TableError, read_columns, read_table
@@ -26,15 +26,20 @@ def test_words_of_a_scale_are_one_number_in_their_order(tmp_path):
     answers = [LIKERT[i % 5].upper() if i % 7 else LIKERT[i % 5] for i in range(40)]
     letters = [["C", "A", "B+"][i % 3] for i in range(40)]
     sizes = [["XL", "S", "M"][i % 3] for i in range(40)]
-    columns = [("asked", answers), ("Grade", letters), ("ward", letters), ("size", sizes), ("y", range(40))]
+    urgent = [["low", "mid", "high", "mid", "n/a"][i % 5] for i in range(40)]
+    columns = [("asked", answers), ("Grade", letters), ("ward", letters), ("size", sizes), ("urgent", urgent)]
+    columns += [("mood", [["ok", "happy", "unhappy"][i % 3] for i in range(40)]), ("y", range(40))]
     path = written(tmp_path, "t.csv", *columns)
     table = read_table(path, EncodingOptions(target="y"))
     found = kinds(table)
-    assert [name for name in found if found[name].kind == "ordinal"] == ["asked", "Grade", "size"]
+    assert [name for name in found if found[name].kind == "ordinal"] == [
+        name for name, _ in columns if name not in ("ward", "y")
+    ]
+    assert table.described()[4]["missing"] == "8 cells, filled by 'mid', and marked"
     np.testing.assert_array_equal(table.X[:, table.features.index("asked")], [1 + i % 5 for i in range(40)])
     np.testing.assert_array_equal(table.X[:3, table.features.index("Grade")], [1, 3, 2])
     np.testing.assert_array_equal(table.X[:3, table.features.index("size")], [3, 1, 2])
-    later = written(tmp_path, "u.csv", *columns[:3], ("size", ["m"] * 40))
+    later = written(tmp_path, "u.csv", *columns[:3], ("size", ["m"] * 40), *columns[4:])
     later = table.encoding.apply(read_columns(later))
     np.testing.assert_array_equal(later.X[:, later.features.index("size")], [2] * 40)
     classes = read_table(path, EncodingOptions(target="size"))
@@ -74,6 +79,8 @@ def test_levels_that_differ_in_case_or_blanks_are_one_where_that_is_said(tmp_pat
         ("Objekt", [70_000_000 + 37 * i for i in range(60)], True),
         ("Respondent", [41_000 + 3 * i for i in range(60)], True),
         ("case", [(7919 * i) % 10**7 + 80_000_000 for i in range(60)], True),
+        ("case", [5000 + 7 * i % 60 for i in range(60)], True),
+        ("pid", [7919 * i % 60_000 for i in range(60)], True),
         ("customer id", [4000 + i // 2 * 17 for i in range(200)], True),
         ("year", [1950 + i for i in range(60)], False),
         ("day", list(range(1, 61)), False),
@@ -97,3 +104,14 @@ def test_the_columns_that_tell_are_found_and_few_others(tmp_path, make):
     chosen = {effect["column"]: effect["chosen"] for effect in json.loads(done.stdout)["effects"]}
     assert true <= chosen.keys()
     assert len([name for name, share in chosen.items() if name not in true and share > 0.5]) <= 1
+
+
+def test_a_weak_effect_may_be_left_out_by_the_fewest_and_is_in_the_best(tmp_path):
+    path, target, true = hospital(tmp_path, np.random.default_rng(0), weak=True)
+    found = {}
+    for way in ("one_se", "best"):
+        done = invoke("fit", path, "--target", target, "--json", "--selection", way)
+        found[way] = {effect["column"] for effect in json.loads(done.stdout)["effects"]}
+    assert true - found["one_se"] == {"Smoker"}
+    assert found["one_se"] < true < found["best"]
+    assert len(found["best"]) <= 6

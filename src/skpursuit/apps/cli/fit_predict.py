@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,7 +28,7 @@ from skpursuit.progress import current_monitor, monitoring
 if TYPE_CHECKING:
     from skpursuit.apps.models.fit_table import FitOptions, FitReport
     from skpursuit.apps.models.model_file import LinearModel
-    from skpursuit.apps.tables import EncodedTable, EncodingOptions, ReadOptions
+    from skpursuit.apps.tables import EncodedTable, ReadOptions
 
 Options: TypeAlias = dict[str, Any]  # of a command, by the names of its parameters
 TABLE_FORMATS = ("csv", "tsv", "parquet", "xlsx")
@@ -107,42 +106,27 @@ def split_kinds(ctx: click.Context, option: click.Parameter, values: tuple[str, 
 @click.option("--selector", metavar="NAME", default="auto", help="How features are found, by omp.")
 @click.option("--test-share", type=SHARE, default=0.2, help="Rows held out for the score.")
 @click.option("--seed", type=click.IntRange(min=0), default=0)
-@click.option("--memory-limit", metavar="SIZE", help="Leave Parquet on the disk; hold this much, as 2GB.")
 @source_options
 def fit(file: Path, read: Options, out: Output, **given: Any) -> None:
     """Fit a sparse model to a table: CSV, TSV, Parquet or Excel."""
     check_input(file)
     check_outputs([file], {"--out": given["model_file"], "--report": given["page"]})
     from skpursuit.apps.models.fit_table import fit_table
-    from skpursuit.apps.tables import fit_encoding, read_columns
+    from skpursuit.apps.tables import EncodingOptions, fit_encoding, read_columns
 
     with open_table(file, read, out) as options:
-        if given["memory_limit"] is not None:
-            from skpursuit import as_design
-            from skpursuit.apps.models.fit_out_of_core import fit_out_of_core
-
-            source = partial(as_design, file, memory_limit=given["memory_limit"])
-            said = _encoding_options(given)
-            with _fitting(file):
-                table, report = fit_out_of_core(file, said, _fit_options(given), source, options)
-            out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
-        else:
-            columns = read_columns(file, options)
-            current_monitor().set_message("looking at columns")
-            table = fit_encoding(columns, _encoding_options(given))
-            out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
-            with _fitting(file):
-                report = fit_table(table, _fit_options(given))
+        columns = read_columns(file, options)
+        current_monitor().set_message("looking at columns")
+        kinds = given["kinds"] | dict.fromkeys(given["drop"], "drop")
+        table = fit_encoding(
+            columns, EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
+        )
+        out.echo_template("fit_columns.txt", file=file, table=table, most=MAX_ROWS_PRINTED)
+        with _fitting(file):
+            report = fit_table(table, _fit_options(given))
     out.echo_template("fit.txt", report=report, asked=given["k"], most=MAX_ROWS_PRINTED, quoted=repr)
     out.echo_json(_as_json(table, report))
     _write(file, table, report, given, out)
-
-
-def _encoding_options(given: Options) -> EncodingOptions:
-    from skpursuit.apps.tables import EncodingOptions
-
-    kinds = given["kinds"] | dict.fromkeys(given["drop"], "drop")
-    return EncodingOptions(given["target"], kinds, given["impute"], given["decimal"])
 
 
 def _fit_options(given: Options) -> FitOptions:
@@ -260,7 +244,9 @@ def _predicted(
     gaps, news, first = Counter[str](), Counter[str](), 1
     for columns in stream_columns(path, replace(options, only=frozenset((*fitted.encoding.used, *ids)))):
         with attach_path(path):
-            raise_problems(columns.unknown(name, "id") for name in ids if name not in columns.raw)
+            if unknown := [name for name in ids if name not in columns.raw]:
+                every = next(stream_columns(path, replace(options, only=None, notify=lambda sentence: None)))
+                raise_problems(every.unknown(name, "id") for name in unknown)
         table = fitted.encoding.apply(columns)
         for name, found in table.found.items():
             gaps[name] += found.missing + found.strays
@@ -273,7 +259,7 @@ def _predicted(
         first = last
     for met, words in (
         (gaps, "no usable value, filled as in the fit"),
-        (news, "categories that are rare or new to the model"),
+        (news, "categories that are rare or new to the model, taken as none of its own"),
     ):
         if counts := [f"{name!r} ({count} row{'s' * (count > 1)})" for name, count in met.items() if count]:
             options.notify(f"{words}: {', '.join(counts)}")

@@ -1,1 +1,1 @@
-"""Sparse models of tables: `fit_table`, `fit_out_of_core` fit, `model_file` saves, `model_page` reports."""
+"""Sparse models of tables: `fit_table` fits, `model_file` saves, `model_page` reports."""

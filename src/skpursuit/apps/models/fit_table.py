@@ -109,13 +109,11 @@ class FitReport:
     features: tuple[str, ...]  # names of all features that the model could choose
     actual: np.ndarray  # targets
     predicted: np.ndarray  # by models that did not see them; of classes a table of chances
+    rows: np.ndarray  # the number of each of these rows in the file
     full_model_score: float | None = None  # on held-out rows, of a model of all features if one was fitted
-    #: numbers of features that were tried, with their cross-validated scores; empty where X stays on the disk
-    sizes: Sequence[PathScore] = ()
-    evaluated_by: str = "cross-validation"  # what made these predictions, and those of `sizes`
+    sizes: Sequence[PathScore] = ()  # numbers of features that were tried, with cross-validated scores
     chosen: bool = True  # whether the number of features was chosen, not given
     at_limit: bool = False  # whether the largest number of features that was tried is the best
-    rows: np.ndarray | None = None  # the number of each of these rows in the file, where it is known
     alerts: Sequence[str] = ()  # what is suspicious about the table
 
     @property

@@ -158,8 +158,6 @@ def _thresholds(report: FitReport) -> list[tuple[float, int, int]]:
 
 def _worst(report: FitReport) -> list[tuple[int, Any, Any, float]]:
     """Return the rows that are predicted worst: number, actual, predicted, how far off or how unlikely."""
-    if report.rows is None:
-        return []
     if report.model.classes is None:
         off = report.actual - report.predicted
     else:
@@ -174,7 +172,7 @@ def _worked(table: EncodedTable, report: FitReport) -> dict[str, Any]:
     model = report.model
     loss = as_loss(model.info["loss"])
     plain = model.classes is not None or float(loss.mean(np.array([2.0]))[0]) == 2.0
-    if len(model.coef) > 1 or not model.features or not table.X.shape[1] or not plain:
+    if len(model.coef) > 1 or not model.features or not plain:
         return {}
     place = {name: j for j, name in enumerate(table.features)}
     X = table.dense([place[effect.feature] for effect in report.effects])

@@ -56,11 +56,6 @@ def _format_of(path: Path, options: ReadOptions) -> str:
     return name
 
 
-def is_parquet(path: Path, options: ReadOptions) -> bool:
-    """Whether a path is a Parquet file, or a folder of them."""
-    return _format_of(path, options) == "parquet"
-
-
 def read_columns(path: str | os.PathLike[str], options: ReadOptions | None = None) -> RawTable:
     """Read the columns of a file as they are, without choosing a target or encoding anything."""
     options, path = options or ReadOptions(), Path(path)
@@ -78,7 +73,7 @@ def stream_columns(path: str | os.PathLike[str], options: ReadOptions | None = N
     """Read a Parquet file, or a folder of them, in pieces of rows; any other file in one piece."""
     options, path = options or ReadOptions(), Path(path)
     with attach_path(path):
-        if is_parquet(path, options) and not options.transpose:
+        if _format_of(path, options) == "parquet" and not options.transpose:
             yield from stream_parquet(path, options)
             return
     yield read_columns(path, options)

@@ -6,6 +6,7 @@ features of a column, one number per row and feature, for new files as for the t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -115,9 +116,12 @@ class MeasuredKind(ColumnKind, frozen=True):
         return (*self.parts_named, *([f"{self.name} is missing"] if self.flag else []))
 
     def describe_missing(self) -> list[str]:
-        number = f"{self.fill:.6g}".replace(".", getattr(self, "decimal", "."))
-        by = "the median date" if isinstance(self, Date) else number
-        return [f"filled by {by}", *(["and marked"] if self.flag else [])]
+        return [f"filled by {self.fill_in_words}", *(["and marked"] if self.flag else [])]
+
+    @property
+    def fill_in_words(self) -> str:
+        """What missing cells are filled by, as people write it."""
+        return f"{self.fill:.6g}".replace(".", getattr(self, "decimal", "."))
 
     def values(self, column: RawColumn) -> tuple[np.ndarray, CellCounts]:
         """Return the values, NaN where there is none, and what was met."""
@@ -174,6 +178,13 @@ class Ordinal(MeasuredKind, frozen=True, tag="ordinal"):
         low, high = quote(self.levels[0][0]), quote(self.levels[-1][0])
         return f"ordered, {len(self.levels)} levels from {low} to {high}"
 
+    @property
+    def fill_in_words(self) -> str:
+        low, high = (
+            quote(self.levels[to_whole(self.fill or 1) - 1][0]) for to_whole in (math.floor, math.ceil)
+        )
+        return low if low == high else f"between {low} and {high}"
+
 
 class Date(MeasuredKind, frozen=True, tag="date"):
     """Days and times, as a few numbers: days since the first one, the month, the weekday, the hour."""
@@ -200,6 +211,10 @@ class Date(MeasuredKind, frozen=True, tag="date"):
     def describe(self) -> str:
         orders = {"dmy": "date, day.month.year", "mdy": "date, month/day/year", "time": "time of day"}
         return orders.get(self.order, "duration" if self.order == "duration" else "date")
+
+    @property
+    def fill_in_words(self) -> str:
+        return "the median date"
 
 
 class Category(ColumnKind, frozen=True, tag="category"):

@@ -280,7 +280,10 @@ def _parsed(layout: Layout, options: ReadOptions) -> pyarrow.Table:
     try:
         return pyarrow.csv.read_csv(
             pyarrow.BufferReader(pyarrow.py_buffer(content)[layout.start :]),
-            read_options=pyarrow.csv.ReadOptions(column_names=layout.names, block_size=block),
+            # One of its threads may keep our buffer for a while, and end the process if Python ends before.
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=layout.names, block_size=block
+            ),
             parse_options=pyarrow.csv.ParseOptions(
                 delimiter=layout.delimiter, newlines_in_values=b'"' in content, invalid_row_handler=bad_row
             ),

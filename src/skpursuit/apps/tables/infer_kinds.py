@@ -246,8 +246,10 @@ class ColumnInference:
             return ""
         different, steps = len(np.unique(known)), np.diff(known)
         low, high = np.abs(known).min(), np.abs(known).max()
-        # A counter may have begun long before its first row, as years have; long numbers have as many digits.
-        counts = low > 1000 and high < 1.5 * low and not 1500 < low < 2100 and (np.ptp(np.sign(steps)) == 0)
+        # A counter may have begun long before its first row, as years have, or be shuffled; long numbers have
+        # as many digits.
+        along = np.ptp(np.sign(steps)) == 0 or np.ptp(known) == len(known) - 1
+        counts = low > 1000 and high < 1.5 * low and not 1500 < low < 2100 and along
         named = counts or (low >= LONG_NUMBER and len(f"{low:.0f}") == len(f"{high:.0f}"))
         named = np.all(steps == 1) if self.name == "column 1" else named or _IDENTIFIER.search(self.name)
         if named and different == len(known):

@@ -66,23 +66,6 @@ def stream_parquet(path: Path, options: ReadOptions) -> Iterator[RawTable]:
                 options = replace(options, notify=lambda sentence: None)  # once is enough
 
 
-def parquet_types(path: Path) -> dict[str, pyarrow.DataType]:
-    """Return the columns of a Parquet file, or of the first of a folder, with their types."""
-    with _refusing_parquet():
-        schema = pyarrow.parquet.read_schema(parquet_files(path)[0])
-    indexes = row_indexes(schema)
-    return {field.name: field.type for field in schema if field.name not in indexes}
-
-
-def columns_with_nulls(path: Path) -> set[str]:
-    """Return the columns of Parquet files that have empty cells, as their footers count them."""
-    with _refusing_parquet():
-        footers = [pyarrow.parquet.read_metadata(file) for file in parquet_files(path)]
-    groups = [footer.row_group(k) for footer in footers for k in range(footer.num_row_groups)]
-    parts = (group.column(j) for group in groups for j in range(group.num_columns))
-    return {part.path_in_schema for part in parts if part.statistics and part.statistics.null_count}
-
-
 def parquet_files(path: Path) -> list[Path]:
     """Return the file itself, or those of a folder."""
     return list(map(Path, list_data_files(path, *ENDINGS))) if path.is_dir() else [path]
