@@ -86,7 +86,7 @@ def cells(line: Line, fastest: str) -> str:
     numbers += [(line["memory"], ".0f"), (line["error"], ".3g"), (line["recovery"], ".3f")]
     peer = f"**{line['peer']}**" if line["peer"] == fastest else line["peer"]
     told = [f"{v:{form if v < 100 else '.0f'}}" if v == v else "" for v, form in numbers]
-    note = line["note"] if line["note"] != f"{line['k']} columns" else ""
+    note = line["note"].removeprefix(f"{line['k']} columns").removeprefix(", ")
     notes = [note, line["coretype"] if line["coretype"] != SETTINGS["coretypes"][0] else ""]
     return f"| {' | '.join([peer, *told, ', '.join(filter(None, notes))])} |"
 
