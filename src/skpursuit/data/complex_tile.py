@@ -3,15 +3,16 @@
 Row by row a complex column x is the real and imaginary parts of its entries, and its second column is i x. A
 complex coefficient u + iv is then u of the first and v of the second, and x^H r of complex residuals has its
 parts in their two entries of X^T r. So a complex column is a group of two real ones, and everything that is
-known of groups holds: scores |x^H r|, bounds, proofs. The second columns are never stored. Where X is in
-memory its real view serves both: in C order (n, 2 d), with residuals Re r and Im r; in F order (2 n, d), with
-residuals r and -i r. A linear operator is called with complex vectors.
+known of groups holds: scores |x^H r|, bounds, proofs. The second columns are never stored. A product with
+all of X is one of complex numbers. Where single rows are read, or codes are made, the real view of X serves
+both columns: in C order (n, 2 d), with residuals Re r and Im r; in F order (2 n, d), with residuals r and
+-i r (`to_real_view`). A linear operator is called with complex vectors.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,79 +20,147 @@ from skpursuit.data.dense_tile import MEAN_UNIT, DenseTile, check_shape, is_by_c
 from skpursuit.data.survey import Blocks
 from skpursuit.data.tile import Cost, Sample, Tile
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.float_range import EPS
-from skpursuit.numerics.tuning import GATHERED_ENTRIES
+from skpursuit.numerics.sums import BLOCK_ROWS, cast_residual
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
+    from skpursuit.data.codes.coded_tile import CodedTile
+
 
 class ComplexTile(Tile):
-    """A complex array of two dimensions behind its real view; copied only where it has gaps in memory."""
+    """A complex array of two dimensions; copied only where it has gaps in memory."""
 
-    is_complex = True
+    is_complex = can_encode = True
     mean_rounding_unit = MEAN_UNIT
 
     def __init__(self, X: np.ndarray) -> None:
         check_shape(X.shape)
         X = X.astype(np.complex64 if X.dtype.itemsize == 8 else np.complex128, copy=False)
-        self.by_columns = is_by_columns(X)
-        if not self.by_columns and X.strides[1] != X.itemsize:
+        by_columns = is_by_columns(X)
+        if not by_columns and X.strides[1] != X.itemsize:
             X = np.ascontiguousarray(X)
         part = np.finfo(X.dtype).dtype
-        self.real = DenseTile(X.T.view(part).T if self.by_columns else X.view(part), self.by_columns)
-        self.shape, self.dtype = (2 * len(X), 2 * X.shape[1]), part
+        self.whole = DenseTile(X, by_columns)
+        self.real = DenseTile(X.T.view(part).T if by_columns else X.view(part), by_columns)
+        self.shape, self.dtype, self.fast_axis = (2 * len(X), 2 * X.shape[1]), part, self.real.fast_axis
 
     @property
     def rounding_unit(self) -> float:
-        """That of the real view, and of a sum of two."""
-        return self.real.rounding_unit + 2 * EPS
+        """Twice that of the complex product: a part of it is a sum of twice as many terms."""
+        return 2 * self.whole.rounding_unit
+
+    @property
+    def has_fast_rows(self) -> bool:  # type: ignore[override]
+        return self.real.has_fast_rows
+
+    def ensure_layout(self, what: str) -> Cost:
+        return self.real.ensure_layout(what)
 
     def samples(self) -> list[Sample]:
         return self.real.samples()
 
     def cost(self, rows: Indices | None = None, cols: Indices | None = None) -> Cost:
-        entries = self.shape[0] * (self.shape[1] // 2 if cols is None else len(np.unique(cols // 2)))
+        tall = self.shape[0] if rows is None else 2 * len(np.unique(rows // 2))
+        entries = tall * (self.shape[1] // 2 if cols is None else len(np.unique(cols // 2)))
         return entries, entries * self.dtype.itemsize
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
-        n, d = self.shape
-        table = np.asarray(r, dtype=np.float64).reshape(n, -1)
-        if self.by_columns:
-            g = self._products(np.hstack([table, -times_i(table)]))
-            return g.reshape(d // 2, 2, -1).reshape(d, *r.shape[1:])
-        parts = self._products(table.reshape(n // 2, -1)).reshape(d // 2, 2, 2, -1)
-        both = np.stack([parts[:, 0, 0] + parts[:, 1, 1], parts[:, 0, 1] - parts[:, 1, 0]], axis=1)
-        return both.reshape(d, *r.shape[1:])
-
-    def _products(self, table: Floats) -> Floats:
-        """Products of the real view: two are made one by one, which BLAS does in a third of the time."""
-        if table.shape[1] > 2:
-            return self.real.product(table)
-        return np.column_stack([self.real.product(np.ascontiguousarray(r)) for r in table.T])
+        if rows is not None:
+            out = np.zeros((self.shape[1], *r.shape[1:]))
+            self.add_rows(rows, r[rows], out)
+            return out
+        cast, exponent = cast_residual(r, self.dtype)
+        g = as_real(self.whole.product(as_complex(cast).conj()).conj())
+        return g if self.dtype == np.float64 else np.ldexp(g, exponent)
 
     def add_rows(self, rows: Indices, weights: Floats, out: Floats, cols: Indices | None = None) -> None:
-        r = np.zeros((self.shape[0], *weights.shape[1:]))
-        np.add.at(r, rows, weights)
-        out += self.product(r)[slice(None) if cols is None else cols]
+        pairs, places = np.unique(rows // 2, return_inverse=True)
+        table = np.zeros((2 * len(pairs), *weights.shape[1:]))
+        np.add.at(table, 2 * places + rows % 2, weights)
+        by_columns, used = self.fast_axis == 0, None
+        if cols is not None:
+            used, at = columns_of_real_view(cols, by_columns)
+        down = to_real_view(table, by_columns)
+        sums = np.zeros((down.shape[1], self.real.shape[1] if used is None else len(used))).T
+        self.real.add_rows(both_parts(pairs) if by_columns else pairs, down, sums, used)
+        g = from_real_view(sums, by_columns).reshape(-1, *out.shape[1:])
+        out += g if used is None else g[at]
 
     def take(self, cols: Indices) -> Floats:
         wanted, places = np.unique(cols // 2, return_inverse=True)
-        lines = np.empty((len(wanted), self.shape[0]))
-        if self.by_columns:
-            lines[:] = self.real.take(wanted)
-        else:
-            lines[:, ::2], lines[:, 1::2] = self.real.take(2 * wanted), self.real.take(2 * wanted + 1)
-        lines, second = lines[places], cols % 2 == 1
+        lines = np.array(self.whole.X[:, wanted].T, dtype=np.complex128, order="C").view(np.float64)[places]
+        second = cols % 2 == 1
         lines[second] = times_i(lines[second].T).T
         return lines
 
+    def encode(self, fine: bool, totals: Floats | None = None) -> CodedTile:
+        from skpursuit.data.codes.complex_codes import ComplexCodes
+
+        return ComplexCodes.of(self.real.X, self.fast_axis == 0, fine)
+
+    def norm_parts(self, axis: int, order: float = 2) -> Floats:
+        parts = self.real.norm_parts(axis, order)
+        if axis == 1 and self.fast_axis == 0:
+            join = np.add if order == 2 else np.maximum
+            parts = join.reduce(parts.reshape(-1, 2), axis=1)
+        return np.repeat(parts, 2)
+
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
-        every, step = np.arange(self.shape[1]), 2 * max(1, GATHERED_ENTRIES // self.shape[0])
-        parts = (self.take(every[j : j + step]).T for j in range(0, len(every), step))
-        found = [DenseTile(part, by_columns=True).survey(weights, spreads) for part in parts]
-        joined = ([np.hstack(kind) for kind in list(zip(*each))[1:]] for each in zip(*found))
-        return [(found[0][k][0], sums, squares) for k, (sums, squares) in enumerate(joined)]
+        starts = range(0, self.shape[0], BLOCK_ROWS)
+        found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
+        for b, start in enumerate(starts):
+            block = self.whole.X[start // 2 : (start + BLOCK_ROWS) // 2].astype(np.complex128)
+            re, im = block.real**2, block.imag**2
+            for (weight, sums, squares), w in zip(found, weights):
+                z = as_complex(np.ones(2 * len(block)) if w is None else w[start : start + BLOCK_ROWS])
+                weight[b] = z.real.sum() + z.imag.sum()
+                sums[b] = as_real(np.einsum("i,ij->j", z, block.conj()))
+                parts = ((z.real, re), (z.imag, im)), ((z.real, im), (z.imag, re))  # of x, and of i x
+                total = [sum(np.einsum("i,ij->j", *one) for one in each) for each in parts]
+                spread = np.stack(total, axis=1).ravel() - sums[b] ** 2 / (weight[b] or 1.0)
+                squares[b] = np.maximum(spread, 0.0)
+        return found
+
+
+def as_complex(table: Floats) -> Any:
+    """Complex vectors from their parts, which take turns along the first axis."""
+    z = np.empty((len(table) // 2, *table.shape[1:]), np.result_type(table.dtype, np.complex64))
+    z.real, z.imag = table[::2], table[1::2]
+    return z
+
+
+def as_real(z: Any) -> Floats:
+    """The parts of complex vectors, which take turns along the first axis."""
+    return np.stack([z.real, z.imag], axis=1).reshape(2 * len(z), *z.shape[1:])
+
+
+def both_parts(numbers: Indices) -> Indices:
+    """The two real rows, or columns, of complex ones."""
+    return np.ravel(2 * numbers[:, None] + np.arange(2))
+
+
+def to_real_view(table: Floats, by_columns: bool) -> Floats:
+    """Residuals as the real view has them, two for each."""
+    if by_columns:
+        table = table.reshape(len(table), -1)
+        return np.hstack([table, -times_i(table)])
+    return table.reshape(len(table) // 2, -1)
+
+
+def from_real_view(g: Floats, by_columns: bool, sign: float = -1.0) -> Floats:
+    """Products with these residuals as entries of X^T r, one column each; with `sign` 1 their bounds."""
+    if by_columns:
+        return g.reshape(2 * len(g), -1)
+    parts = g.reshape(len(g) // 2, 2, 2, -1)
+    both = parts[:, 0, 0] + parts[:, 1, 1], parts[:, 0, 1] + sign * parts[:, 1, 0]
+    return np.stack(both, axis=1).reshape(len(g), -1)
+
+
+def columns_of_real_view(cols: Indices, by_columns: bool) -> tuple[Indices, Indices]:
+    """The columns of the real view that some columns need, and their places in what comes from there."""
+    wanted, places = np.unique(cols // 2, return_inverse=True)
+    return wanted if by_columns else both_parts(wanted), 2 * places + cols % 2
 
 
 def times_i(table: Floats) -> Floats:
@@ -105,15 +174,12 @@ def real_operator(X: LinearOperator) -> LinearOperator:
     """A complex operator as a real one of twice the size."""
     from scipy.sparse.linalg import LinearOperator
 
-    part = np.finfo(X.dtype).dtype
-
     def called(verb: str, v: Floats) -> Floats:
-        pairs = np.ascontiguousarray(v.reshape(len(v) // 2, 2, -1).transpose(0, 2, 1))
-        vectors = pairs.view(np.complex128)[..., 0].astype(X.dtype, copy=False)
-        found = np.asarray(getattr(X, verb)(vectors))
-        parts = np.stack([found.real, found.imag], axis=1).reshape(2 * len(found), -1).astype(np.float64)
+        vectors = as_complex(v.reshape(len(v), -1)).astype(X.dtype, copy=False)
+        parts = as_real(np.asarray(getattr(X, verb)(vectors))).astype(np.float64)
         return parts.reshape(len(parts), *v.shape[1:])
 
     one, many = partial(called, "matmat"), partial(called, "rmatmat")
     given = {"matvec": one, "matmat": one, "rmatvec": many, "rmatmat": many}
+    part = np.finfo(X.dtype).dtype
     return LinearOperator((2 * X.shape[0], 2 * X.shape[1]), dtype=part, **given)

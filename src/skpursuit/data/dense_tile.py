@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from skpursuit.data.codes.coded_tile import CodedTile
 
 FLOAT32_ROWS = 1024  # float32 sums are cut here and added in float64, which bounds their rounding at any n
-EPS_BY_ITEMSIZE = {4: float(np.finfo(np.float32).eps), 8: EPS}  # by bytes an entry
 SURVEYED = (64, 512)  # columns of the blocks of 512 rows that are surveyed in the cache, in F and C order
 MEAN_UNIT = 256 * EPS  # rounding of means: at most 62 eps were seen
 
 
 class DenseTile(Tile):
-    """A validated two-dimensional float array, never copied.
+    """A validated two-dimensional float array, never copied; products are those of a complex one too.
 
     `by_columns` says whether X counts as F-ordered, by default as it lies in memory: an array of one column
     can be either. `made_of` are the caller's arrays whose rows X was copied together from, where it was.
@@ -49,7 +48,7 @@ class DenseTile(Tile):
     ) -> None:
         self.X = self.in_memory_matrix = X
         self.source_arrays = [X] if made_of is None else made_of
-        self.shape, self.dtype = X.shape, X.dtype
+        self.shape, self.dtype, self.sum_dtype = X.shape, X.dtype, np.result_type(X.dtype, np.float64)
         self.blas_ready = X.strides[1] == X.itemsize or X.strides[0] == X.itemsize
         by_columns = is_by_columns(X) if by_columns is None else by_columns
         self.fast_axis = 0 if by_columns else 1
@@ -68,11 +67,12 @@ class DenseTile(Tile):
         """gamma_b, b the rows of one product, doubled for summing blocks and casting r."""
         b = min(self._product_rows(), self.shape[0])
         blocks = -(-self.shape[0] // b)
-        return 2 * ((b + 2) * EPS_BY_ITEMSIZE[self.dtype.itemsize] + (blocks + 2) * EPS)
+        return 2 * ((b + 2) * float(np.finfo(self.dtype).eps) + (blocks + 2) * EPS)
 
     def _product_rows(self) -> int:
         """The most rows of one BLAS product."""
-        return FLOAT32_ROWS if self.dtype == np.float32 else max(64, tuning.BLOCK_ENTRIES // self.shape[1])
+        single = self.dtype in (np.float32, np.complex64)
+        return FLOAT32_ROWS if single else max(64, tuning.BLOCK_ENTRIES // self.shape[1])
 
     def product(self, r: Floats, rows: Indices | None = None) -> Floats:
         """X^T r in pieces that threads share; sums over pieces of rows are added in order."""
@@ -82,7 +82,8 @@ class DenseTile(Tile):
             out = np.zeros((*r.shape[1:], self.shape[1])).T
             self.add_rows(rows, r[rows], out)
             return out
-        r, exponent = (r, 0) if r.dtype == self.dtype == np.float64 else cast_residual(r, self.dtype)
+        ready = r.dtype == self.dtype != np.float32
+        r, exponent = (r, 0) if ready else cast_residual(r, self.dtype)
         (n, d), pieces_of = self.shape, max(1, r.size // len(r) // tuning.PIECE_RESIDUALS)
         # Whole lines in memory; threads play no part. Each piece has sums of its own for all residuals: many
         # make it larger.
@@ -93,7 +94,7 @@ class DenseTile(Tile):
         if len(pieces) == 1:
             out = self._piece_product(r, slice(None), slice(None))
         else:
-            sums = np.empty((-(-n // tall), *r.shape[1:], d))
+            sums = np.empty((-(-n // tall), *r.shape[1:], d), self.sum_dtype)
 
             def fill(i: int, j: int) -> None:
                 part = self._piece_product(r, slice(i, i + tall), slice(j, j + wide))
@@ -103,7 +104,7 @@ class DenseTile(Tile):
             out = sums[0].T
             for part in sums[1:]:
                 out += part.T
-        return out if self.dtype == np.float64 else np.ldexp(out, exponent)
+        return np.ldexp(out, exponent) if self.dtype == np.float32 else out
 
     def _piece_product(self, r: Floats, rows: slice, cols: slice) -> Floats:
         """X[rows, cols]^T r[rows], in float64 sums of BLAS products."""
@@ -114,7 +115,7 @@ class DenseTile(Tile):
             block = block if self.blas_ready else np.ascontiguousarray(block)
             # (r^T X)^T: with few targets BLAS is faster this way round than with X^T r.
             part = (r[start : start + step].T @ block).T
-            out = part.astype(np.float64, copy=False) if out is None else out + part
+            out = part.astype(self.sum_dtype, copy=False) if out is None else out + part
         assert out is not None
         return out
 

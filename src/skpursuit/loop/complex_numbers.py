@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from skpursuit.data import Design
+from skpursuit.data.complex_tile import as_real
 from skpursuit.data.options import column_indices
 from skpursuit.numerics.arrays import Indices
 from skpursuit.parameters import as_array, short_repr
@@ -52,8 +53,7 @@ def real_problem(
         raise ValueError(f"y has shape {y.shape} and X has {design.shape[0] // 2} rows; they must agree")
     if sample_weight is not None:
         sample_weight = np.repeat(checked_weights(sample_weight, len(y)), 2)
-    parts = np.stack([y.real, y.imag], axis=1).reshape(design.shape[0], *y.shape[1:])
-    return parts, replace(solver, **given), sample_weight  # type: ignore[type-var]
+    return as_real(y), replace(solver, **given), sample_weight  # type: ignore[type-var]
 
 
 def complex_columns(columns: Iterable[int]) -> Indices:
