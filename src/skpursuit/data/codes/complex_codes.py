@@ -12,11 +12,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skpursuit.data.codes.coded_matrix import ValueAndBound
 from skpursuit.data.codes.coded_tile import CodedTile
 from skpursuit.data.complex_tile import columns_of_real_view, from_real_view, to_real_view
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
+
+Bounded = tuple[Floats, NDArray[np.float64]]  # an estimate and a bound on its error
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,15 @@ class ComplexCodes(CodedTile):
         """Encode the real view."""
         return ComplexCodes(**vars(CodedTile.build(real_view, fine=fine)), by_columns=by_columns)
 
-    def estimate(self, r: Floats, fine: bool = False, cols: Indices | None = None) -> ValueAndBound:
+    def estimate(self, r: Floats, fine: bool = False, cols: Indices | None = None) -> Bounded:
         used, at = None, None
         if cols is not None:
             used, at = columns_of_real_view(cols, self.by_columns)
         g, bound = super().estimate(to_real_view(r, self.by_columns), fine, used)
-        error = (bound + EPS * np.abs(g)) * (1 + 4 * EPS)  # the sum of two is rounded
-        joined = from_real_view(g, self.by_columns), from_real_view(error, self.by_columns, 1.0)
-        g, error = (part.reshape(-1, *r.shape[1:]) for part in joined)
-        return (g, error) if at is None else (g[at], error[at])
+        wider = (bound + EPS * np.abs(g)) * (1 + 4 * EPS)  # the sum of two is rounded
+        joined = from_real_view(g, self.by_columns), from_real_view(wider, self.by_columns, 1.0)
+        value, error = (part.astype(np.float64, copy=False).reshape(-1, *r.shape[1:]) for part in joined)
+        return (value, error) if at is None else (value[at], error[at])
 
     @cached_property
     def needs_no_rescaling(self) -> bool:
