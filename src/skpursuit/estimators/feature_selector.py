@@ -27,7 +27,7 @@ from skpursuit.estimators.base import (
 )
 from skpursuit.estimators.classifier import PursuitClassifierCV
 from skpursuit.estimators.linear_fit import FitConfig, fit_linear
-from skpursuit.estimators.parameter_rules import check_parameters, is_auto
+from skpursuit.estimators.parameter_rules import COLUMN_RULES, check_parameters, is_auto
 from skpursuit.estimators.regressor import PursuitRegressorCV
 from skpursuit.estimators.sklearn_types import BaseEstimator, SelectorMixin
 from skpursuit.numerics.arrays import Floats, Indices
@@ -176,16 +176,11 @@ class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEs
         free = plain.groups is None and not (len(plain.exclude) or plain.n_included)
         model = kind(
             solver="auto" if free and is_auto(self.selector) and not loss.has_flat_pieces else "omp",
-            selector=self.selector,
-            cv=self.cv,
             ridges="auto" if self.ridge is None else self.ridge,
-            scale=self.scale,
             selection="one_se",
-            random_state=self.random_state,
             verbose=False,
-            feature_groups=plain.feature_groups,
-            always_include=plain.always_include,
-            exclude=plain.exclude,
+            **{name: getattr(self, name) for name in ("selector", "cv", "scale", "random_state")},
+            **{name: getattr(plain, name) for name in COLUMN_RULES[:3]},
             **losses,
         )
         X: object = samples.base

@@ -149,9 +149,9 @@ def make_run(
     problem = make_problem(base, y, loss, sample_weight, solver.ridge)
     expect = solver.workload(problem)
     if expect.contest and not chosen.answers_contests:
-        offer = "use 'exact', 'gram', 'certified' or 'auto'"
+        offer = "use 'exact', 'gram', 'certified', 'auto' or 'halving'"
         asked = "complex X" if base.is_complex else expect.contest
-        raise ValueError(f"{asked} needs an exact selector, got {chosen!r}; {offer}")
+        raise ValueError(f"{asked} needs a selector that compares more than single columns; {offer}")
     if not base.in_memory:  # columns of the support, and residuals that are guessed
         base.limit.reserve(8 * base.shape[0] * (expect.n_columns + MAX_GUESSES))
     try:

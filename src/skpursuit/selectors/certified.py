@@ -47,7 +47,7 @@ class Certified(CodeSelector):
     The answer is that of `Exact`, ties to the lowest index included, unless the top entries differ by less
     than the rounding of a float64 product. Where the intervals leave many columns, a second byte of each
     narrows them down first. OMP with squared loss has several steps proven in one pass over the codes. On
-    sparse and complex X the exact product is the certificate. Second bytes are made beforehand for solvers
+    sparse X and operators the exact product is the certificate. Second bytes are made beforehand for solvers
     that ask for many columns, for long runs and tall X, and later where one byte leaves too many columns.
     """
 
@@ -87,12 +87,12 @@ class Certified(CodeSelector):
         return resolve_top_k(design, query, one, codes=CodeOrigin(bound.fine))
 
     def predict_seconds(self, design: Design, expect: Workload) -> float:
-        (n, d), targets = design.shape, expect.n_targets
+        n, entries, targets = design.shape[0], design.cost()[0], expect.n_targets
         fine, there = self._fine(design, expect), design.access.has_made_codes
-        if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * n * d))):
+        if not (design.has_codes and (there or design.access.has_room_for_codes((1 + fine) * entries))):
             return inf
         # Residuals of several targets share a pass over the codes, of one byte or both.
-        entries, price = n * d, tuning.COSTS
+        price = tuning.COSTS
         read = entries * (1 + expect.many_columns) * (price.code_product + (targets - 1) * price.target)
         if expect.is_pursuit:  # codes are read to guess, and to prove
             read = entries * (price.code_product / tuning.STEPS_PER_CODE_PASS + price.path_code_product)

@@ -19,15 +19,19 @@ from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS
 from skpursuit.problem.column_groups import ColumnGroups
-from skpursuit.problem.scores import Score
+from skpursuit.problem.scores import Score, top_k
+from skpursuit.selectors.query import Query
 
 
 class Contest(ABC):
     """A score of candidates, each of which stands for one or several columns."""
 
     @abstractmethod
-    def intervals(self, estimate: Estimate) -> tuple[Floats, Floats]:
-        """Scores of all candidates from an estimate of X^T r, and by how much they may be wrong."""
+    def intervals(self, estimate: Estimate, candidates: Indices | None = None) -> tuple[Floats, Floats]:
+        """Scores of candidates from an estimate of X^T r, and by how much they may be wrong.
+
+        Of all; or of some, ascending, with an estimate of the entries at their `columns`.
+        """
 
     @abstractmethod
     def decide(self, design: Design, r: Floats, candidates: Indices) -> Floats:
@@ -41,9 +45,29 @@ class Contest(ABC):
     def without(self, columns: Indices) -> Indices:
         """The candidates of which these columns leave nothing to choose."""
 
+    def count(self, d: int) -> int:
+        """The number of candidates among d columns."""
+        return d
+
+    def allowed(self, query: Query, d: int) -> Indices:
+        """The candidates among d columns that a query lets be chosen, ascending."""
+        mask = np.ones(self.count(d), dtype=bool)
+        mask[self.without(query.exclude)] = False
+        return np.flatnonzero(mask)
+
+    def scores(self, g: Floats, candidates: Indices | None = None) -> Floats:
+        """Scores of candidates by entries of X^T r, as in `intervals`."""
+        return self.intervals(Estimate(g, None), candidates)[0]
+
+    def best(self, g: Floats, query: Query) -> Indices:
+        """The columns of the candidates that a query asks for, by entries of X^T r."""
+        scores = self.scores(g)
+        scores[self.without(query.exclude)] = -np.inf
+        return self.columns(top_k(scores, query.k))
+
     def of(self, g: Floats) -> Floats:
         """The score of each column, for guesses at what comes next."""
-        return self.intervals(Estimate(g, None))[0]
+        return self.scores(g)
 
     def error(self, bound: Floats) -> Floats:
         """Refused: a score here does not move as its entry does."""
@@ -51,29 +75,17 @@ class Contest(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Gain(Contest):
-    """The root of what a column lowers the loss by: its score by what the support leaves of it."""
+class SingleColumns(Contest):
+    """A plain score as a contest, in which every column is a candidate."""
 
     score: Score
-    factor: QRFactor
-    squares: Floats  # of what the support leaves of each column
-    errors: Floats
 
-    def intervals(self, estimate: Estimate) -> tuple[Floats, Floats]:
-        g, error = estimate
-        with np.errstate(invalid="ignore", divide="ignore"):  # of columns that are not asked about
-            tops = self.score.of(g)
-            scores = tops / np.sqrt(self.squares)
-            most = tops if error is None else tops + self.score.error(error)
-            margin = most / np.sqrt(self.squares - self.errors) - scores + 8 * EPS * scores
-        absent = ~(self.squares > self.errors)
-        scores[absent] = margin[absent] = 0.0
-        return scores, margin
+    def intervals(self, estimate: Estimate, candidates: Indices | None = None) -> tuple[Floats, Floats]:
+        scores, error = self.score.of(estimate.value), estimate.error
+        return scores, np.zeros_like(scores) if error is None else self.score.error(error)
 
     def decide(self, design: Design, r: Floats, candidates: Indices) -> Floats:
-        tops, left = self.score.of(design.dots(candidates, r)), np.zeros(len(candidates))
-        left[:] = [remainder_norm(self.factor, line) for line in design.columns(candidates)]
-        return np.divide(tops, left, out=np.zeros_like(tops), where=left > 0)
+        return self.score.of(design.dots(candidates, r))
 
     def columns(self, candidates: Indices) -> Indices:
         return candidates
@@ -83,17 +95,44 @@ class Gain(Contest):
 
 
 @dataclass(frozen=True, eq=False)
+class Gain(SingleColumns):
+    """The root of what a column lowers the loss by: its score by what the support leaves of it."""
+
+    factor: QRFactor
+    squares: Floats  # of what the support leaves of each column
+    errors: Floats
+
+    def intervals(self, estimate: Estimate, candidates: Indices | None = None) -> tuple[Floats, Floats]:
+        (g, error), at = estimate, slice(None) if candidates is None else candidates
+        squares, errors = self.squares[at], self.errors[at]
+        with np.errstate(invalid="ignore", divide="ignore"):  # of columns that are not asked about
+            tops = self.score.of(g)
+            scores = tops / np.sqrt(squares)
+            most = tops if error is None else tops + self.score.error(error)
+            margin = most / np.sqrt(squares - errors) - scores + 8 * EPS * scores
+        absent = ~(squares > errors)
+        scores[absent] = margin[absent] = 0.0
+        return scores, margin
+
+    def decide(self, design: Design, r: Floats, candidates: Indices) -> Floats:
+        tops, left = super().decide(design, r, candidates), np.zeros(len(candidates))
+        left[:] = [remainder_norm(self.factor, line) for line in design.columns(candidates)]
+        return np.divide(tops, left, out=np.zeros_like(tops), where=left > 0)
+
+
+@dataclass(frozen=True, eq=False)
 class GroupContest(Contest):
     """The root of the mean square of the scores in each group, ||X_g^T r|| / sqrt(|g|)."""
 
     score: Score
     groups: ColumnGroups
 
-    def intervals(self, estimate: Estimate) -> tuple[Floats, Floats]:
-        scores = self.groups.scores(self.score.of(estimate.value))
-        margin = (self.groups.sizes + 8) * EPS * scores
+    def intervals(self, estimate: Estimate, candidates: Indices | None = None) -> tuple[Floats, Floats]:
+        columns = None if candidates is None else self.columns(candidates)
+        scores = self.groups.scores(self.score.of(estimate.value), columns)
+        margin = (self.groups.sizes[slice(None) if candidates is None else candidates] + 8) * EPS * scores
         if estimate.error is not None:
-            margin += self.groups.scores(self.score.error(estimate.error)) * (1 + 2.0**-20)
+            margin += self.groups.scores(self.score.error(estimate.error), columns) * (1 + 2.0**-20)
         return scores, margin
 
     def decide(self, design: Design, r: Floats, candidates: Indices) -> Floats:
@@ -106,6 +145,9 @@ class GroupContest(Contest):
     def without(self, columns: Indices) -> Indices:
         return self.groups.whole(columns)
 
+    def count(self, d: int) -> int:
+        return len(self.groups)
+
     def of(self, g: Floats) -> Floats:
         return super().of(g)[self.groups.labels]
 
@@ -113,3 +155,8 @@ class GroupContest(Contest):
 def among(score: Score, groups: ColumnGroups | None) -> Score:
     """A score of columns, or of the groups that they are in."""
     return score if groups is None else GroupContest(score, groups)
+
+
+def contest_of(score: Score) -> Contest:
+    """A score as a contest."""
+    return score if isinstance(score, Contest) else SingleColumns(score)

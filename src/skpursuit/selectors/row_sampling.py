@@ -23,8 +23,8 @@ from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import NonFiniteError
 from skpursuit.parameters import check_count, check_number, short_repr
-from skpursuit.problem.scores import top_k
 from skpursuit.selectors.base import Round, Selector
+from skpursuit.selectors.contests import contest_of
 from skpursuit.selectors.query import Query, Selection
 from skpursuit.selectors.top_k import resolve_top_k
 
@@ -36,6 +36,8 @@ def row_energies(design: Design, r: Floats) -> Floats:
     """|r_i| ||x_i||, the most a row can add to an entry; with several targets the norm of r_i."""
     size = np.abs(r) if r.ndim == 1 else np.sqrt(np.einsum("im,im->i", r, r))
     energy = size * design.norms(1)
+    if design.is_complex:  # both parts of a row come with one reading
+        energy = np.repeat(np.hypot(energy[::2], energy[1::2]), 2)
     if not isfinite(energy.max(initial=0.0)):
         raise NonFiniteError("r, or the norm of a row, is not finite")
     return energy
@@ -236,6 +238,7 @@ class RowSelector(Selector):
     """Adds rows until a stop rule fires. Subclasses say which rows, with which weights."""
 
     random_access = "rows"
+    answers_contests: ClassVar[bool] = True
     order_text: ClassVar[str]  # how rows come, in words
     draws: ClassVar[bool] = False  # with replacement, so that the sums of all rows are no answer either
     stop: StopRule = field(default_factory=Stability)
@@ -269,7 +272,7 @@ class RowSelector(Selector):
         if used == available and not self.draws:
             return resolve_top_k(design, query, Estimate(sums, design.rounding(query.r, any_order=True)))
         g = self.estimate_from_sums(sums, max(1, used))
-        best = top_k(query.scores(g), query.k)
+        best = contest_of(query.score).best(g, query)
         return Selection(best, g[best], "heuristic")
 
     def estimate_from_sums(self, sums: Floats, used: int) -> Floats:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import ceil, log2
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from skpursuit.numerics.tuning import HALVING_CODES
 from skpursuit.parameters import check_choice, check_flag, check_number
 from skpursuit.problem.scores import top_k, top_k_by_index
 from skpursuit.selectors.base import BoundSelector, Round, Selector
+from skpursuit.selectors.contests import contest_of
 from skpursuit.selectors.query import Query, Selection, Workload
 from skpursuit.selectors.row_sampling import rows_by_energy, trace_partial_sums, zero_gradient
 from skpursuit.selectors.top_k import CodeOrigin, resolve_top_k, split_certain
@@ -52,6 +54,7 @@ class SuccessiveHalving(Selector):
         Double the budget until two answers agree, reusing what was accumulated.
     """
 
+    answers_contests: ClassVar[bool] = True
     order: str = "energy"
     budget: float = 0.2
     exact_fraction: float = 1 / 16
@@ -75,11 +78,10 @@ class SuccessiveHalving(Selector):
 
     def find(self, design: Design, query: Query) -> Selection:
         if self.order == "draws":
-            *_, (used, alive, sums) = self._draw_rounds(design, query)
-            best = top_k(query.score.of(sums), query.k)
-            return Selection(alive[best], sums[best] * (design.shape[0] / max(1.0, used)), "heuristic")
+            *_, (used, columns, sums) = self._draw_rounds(design, query)
+            return Selection(columns, sums * (design.shape[0] / max(1.0, used)), "heuristic")
         race = HalvingRun(design, query, self.order_rows(design, query), uses_codes(design))
-        pulls = self.budget * design.shape[0] * design.shape[1]
+        pulls = self.budget * design.shape[0] * race.contest.count(design.shape[1])
         answer = race.run(pulls, self.exact_fraction)
         while self.doubling and answer.certificate != "exact":
             pulls *= 2
@@ -108,20 +110,23 @@ class SuccessiveHalving(Selector):
 
     def _draw_rounds(self, design: Design, query: Query) -> Iterator[Round]:
         """Rounds as the paper prints them: rows drawn anew for the columns that are left, then halved."""
-        (n, d), alive, used = design.shape, query.allowed(design.shape[1]), 0
-        rng = query.rng or np.random.default_rng(0)
-        sums, pulls, rounds = zero_gradient(design, query.r)[alive], self.budget * n * d, 0
+        (n, d), contest, used = design.shape, contest_of(query.score), 0
+        alive, rng = contest.allowed(query, d), query.rng or np.random.default_rng(0)
+        columns, pulls, rounds = contest.columns(alive), self.budget * n * contest.count(d), 0
+        sums = zero_gradient(design, query.r)[columns]
         if len(alive) > query.k:
             rounds = halving_rounds(len(alive), query.k)
-        yield 0.0, alive, sums
-        for _ in range(rounds):
+        yield 0.0, columns, sums
+        for left in reversed(range(rounds)):
             rows = rng.integers(n, size=max(1, int(pulls / (len(alive) * rounds))))
             used += len(rows)
             for part in np.array_split(rows, ceil(len(rows) / n)):
-                design.add_rows(part, query.r[part], sums, alive)
-            best = top_k_by_index(query.score.of(sums), max(query.k, len(alive) // 2))
-            alive, sums = alive[best], np.ascontiguousarray(sums[best].T).T
-            yield float(used), alive, sums
+                design.add_rows(part, query.r[part], sums, columns)
+            scores, count = contest.scores(sums, alive), max(query.k, len(alive) // 2)
+            alive = alive[top_k_by_index(scores, count) if left else top_k(scores, count)]
+            stay = contest.columns(alive)
+            columns, sums = stay, np.ascontiguousarray(sums[places_of(stay, columns)].T).T
+            yield float(used), columns, sums
 
     @property
     def plot_title(self) -> str:
@@ -144,6 +149,7 @@ class HalvingRun:
 
     def __init__(self, design: Design, query: Query, rows: Indices, coded: bool) -> None:
         self.design, self.query, self.rows, self.coded = design, query, rows, coded
+        self.contest = contest_of(query.score)
         self.by_rows = design.access.has_fast_rows or not coded
         self.edges = [0]  # numbers of rows at which columns were compared so far
         # (rows read, surviving columns), each time columns were dropped; none where nobody had to know which
@@ -153,12 +159,13 @@ class HalvingRun:
 
     def run(self, pulls: float, finish: float) -> Selection:
         """Halve until k columns are left, or few enough to be scored exactly."""
-        alive = self.query.allowed(self.design.shape[1])
+        alive, d = self.contest.allowed(self.query, self.design.shape[1]), self.design.shape[1]
         everyone, few = len(alive), ceil(finish * len(alive))
         plan = list(self._schedule(len(alive), pulls, few))
         edges = [edge for edge, _ in plan]
         by_all_rows = self._all_rows() or (plan[-1][1] if plan else len(alive)) <= few
-        if not self.by_rows and plan and by_all_rows and self.query.k == 1:  # of many some are in doubt
+        single = self.query.k == 1 and self.contest.count(d) == d  # of many some are in doubt
+        if not self.by_rows and plan and by_all_rows and single:
             self._estimate([*edges, len(self.rows)], fine=False)
             sure = self._winner(alive, plan)
             if sure is not None:
@@ -175,9 +182,11 @@ class HalvingRun:
         if by_all_rows:
             answer = self._rank_exactly(alive)
             return answer._replace(certificate="exact" if len(alive) == everyone else "heuristic")
-        sums = self._summed(alive, self.edges[-1])
-        best = top_k(self.query.score.of(sums), self.query.k)
-        return Selection(alive[best], sums[best], "heuristic")
+        columns = self.contest.columns(alive)
+        sums = self._summed(columns, self.edges[-1])
+        best = top_k(self.contest.scores(sums, alive), self.query.k)
+        chosen = self.contest.columns(alive[best])
+        return Selection(chosen, sums[places_of(chosen, columns)], "heuristic")
 
     def _schedule(self, alive: int, pulls: float, few: int) -> Iterator[tuple[int, int]]:
         """For each round the rows after which columns are compared, and how many stay."""
@@ -228,17 +237,19 @@ class HalvingRun:
 
     def _estimated(self, alive: Indices, edge: int) -> tuple[Floats, Floats]:
         """Scores of some columns by the rows up to an edge, and what those by sums may differ by."""
-        sums, error = self.sums[edge]
+        (sums, error), columns = self.sums[edge], self.contest.columns(alive)
         assert error is not None
-        return self.query.score.of(sums[alive]), self.query.score.error(error[alive])
+        return self.contest.intervals(Estimate(sums[columns], error[columns]), alive)
 
     def _survivors(self, alive: Indices, count: int, edge: int) -> Indices:
         """The `count` best of some columns by the rows up to an edge, ascending."""
-        score = self.query.score
         if self.by_rows:
-            return alive[top_k_by_index(score.of(self.sums[edge][0][alive]), count)]
+            sums = self.sums[edge][0][self.contest.columns(alive)]
+            return alive[top_k_by_index(self.contest.scores(sums, alive), count)]
         sure, doubtful = split_certain(*self._estimated(alive, edge), count)
-        rest = top_k_by_index(score.of(self._summed(alive[doubtful], edge)), count - len(sure))
+        some = alive[doubtful]
+        sums = self._summed(self.contest.columns(some), edge)
+        rest = top_k_by_index(self.contest.scores(sums, some), count - len(sure))
         best: Indices = np.sort(np.concatenate([sure, doubtful[rest]]))
         return alive[best]
 
@@ -261,17 +272,23 @@ class HalvingRun:
 
     def _rank_exactly(self, alive: Indices) -> Selection:
         """Score the survivors by all rows, and rank them."""
-        design, query = self.design, self.query
+        design, query, columns = self.design, self.query, self.contest.columns(alive)
         if not self.coded:
-            estimate = Estimate(self._summed(alive, len(self.rows)), self.rounding[alive])
+            estimate = Estimate(self._summed(columns, len(self.rows)), self.rounding[columns])
             return resolve_top_k(design, query, estimate, alive)
         if self.by_rows:
-            estimate = Estimate(*design.codes().estimate(query.r, alive))
+            estimate = Estimate(*design.codes().estimate(query.r, columns))
         else:
             g, bound = self.sums[len(self.rows)]
             assert bound is not None
-            estimate = Estimate(g[alive], bound[alive])
+            estimate = Estimate(g[columns], bound[columns])
         return resolve_top_k(design, query, estimate, alive, CodeOrigin(fine=not self.by_rows))
+
+
+def places_of(some: Indices, columns: Indices) -> Indices:
+    """Where some of the columns are among them."""
+    order = np.argsort(columns)
+    return order[np.searchsorted(columns, some, sorter=order)]
 
 
 def halving_rounds(arms: int, k: int) -> int:

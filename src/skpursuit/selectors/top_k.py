@@ -9,6 +9,7 @@ BLAS made of them. No other code decides.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isfinite, isnan
 from typing import NamedTuple
 
@@ -61,14 +62,20 @@ def resolve_top_k(
     cols: Indices | None = None,
     codes: CodeOrigin | None = None,
 ) -> Selection:
-    """The exact top k from an estimate of X^T r, for all columns or for those in `cols`, ascending.
+    """The exact top k from an estimate of X^T r, for all columns or candidates or those in `cols`, ascending.
 
     Columns that the bounds leave in doubt are computed by the design's fixed-order product. Where the
     estimate came from `codes`, whose bounds are wide, there are ways to doubt fewer of them first; and where
     those that are left would cost a pass over X on disk, the pass is an exact product.
     """
-    if isinstance(query.score, Contest):
-        return _resolve_contest(design, query, query.score, estimate, codes)
+    if isinstance(contest := query.score, Contest):
+        if cols is not None:  # the others are out of it
+            columns, d = contest.columns(cols), design.shape[1]
+            value, error = np.zeros((2, d, *query.r.shape[1:]))
+            value[columns], error[columns] = estimate.value, 0.0 if estimate.error is None else estimate.error
+            query = replace(query, exclude=np.setdiff1d(np.arange(d), columns))
+            estimate = Estimate(value, error)
+        return _resolve_contest(design, query, contest, estimate, codes)
     scores = query.score.of(estimate.value)
     if cols is None:
         scores[query.exclude] = -np.inf

@@ -108,7 +108,7 @@ class OMP(Solver):
 
     @property
     def asks_for_many(self) -> bool:
-        return self.atoms_per_step > 1 or self.feature_groups is not None
+        return self.atoms_per_step > 1
 
     @property
     def passes_all_sizes(self) -> bool:
@@ -198,8 +198,7 @@ class OMP(Solver):
         elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - self.size(state.support)
-        taken = np.concatenate([state.support, state.dropped])
-        taken = self.closed(taken) if len(self.exclude) else taken
+        taken = self.closed(np.concatenate([state.support, state.dropped]))
         count, r = min(self.atoms_per_step, left), problem.residual(state.z)
         query = Query(r, count, score, taken, rng, state=state, n_remaining=left)
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
