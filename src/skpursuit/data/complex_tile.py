@@ -3,10 +3,9 @@
 Row by row a complex column x is the real and imaginary parts of its entries, and its second column is i x. A
 complex coefficient u + iv is then u of the first and v of the second, and x^H r of complex residuals has its
 parts in their two entries of X^T r. So a complex column is a group of two real ones, and everything that is
-known of groups holds: scores |x^H r|, bounds, proofs. The second columns are never stored. A product with
-all of X is one of complex numbers. Where single rows are read, or codes are made, the real view of X serves
-both columns: in C order (n, 2 d), with residuals Re r and Im r; in F order (2 n, d), with residuals r and
--i r (`to_real_view`). A linear operator is called with complex vectors.
+known of groups holds: scores |x^H r|, bounds, proofs. The second columns are never stored: products are made
+of complex numbers, and codes of the real view of X (`codes/complex_codes.py`). A linear operator is called
+with complex vectors.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ class ComplexTile(Tile):
 
     @property
     def has_fast_rows(self) -> bool:  # type: ignore[override]
-        return self.real.has_fast_rows
+        return self.whole.has_fast_rows
 
     def ensure_layout(self, what: str) -> Cost:
-        return self.real.ensure_layout(what)
+        return self.whole.ensure_layout(what)
 
     def samples(self) -> list[Sample]:
         return self.real.samples()
@@ -79,14 +78,17 @@ class ComplexTile(Tile):
         pairs, places = np.unique(rows // 2, return_inverse=True)
         table = np.zeros((2 * len(pairs), *weights.shape[1:]))
         np.add.at(table, 2 * places + rows % 2, weights)
-        by_columns, used = self.fast_axis == 0, None
+        z = as_complex(table).conj()
+        wanted: Indices | slice = slice(None)
+        at: Indices | slice = slice(None)
         if cols is not None:
-            used, at = columns_of_real_view(cols, by_columns)
-        down = to_real_view(table, by_columns)
-        sums = np.zeros((down.shape[1], self.real.shape[1] if used is None else len(used))).T
-        self.real.add_rows(both_parts(pairs) if by_columns else pairs, down, sums, used)
-        g = from_real_view(sums, by_columns).reshape(-1, *out.shape[1:])
-        out += g if used is None else g[at]
+            wanted, places = np.unique(cols // 2, return_inverse=True)
+            at = 2 * places + cols % 2
+        X = self.whole.X if self.whole.c_order_copy is None else self.whole.c_order_copy
+        step = max(1, GATHERED_ENTRIES // self.shape[1])
+        for start in range(0, len(pairs), step):
+            block = X[pairs[start : start + step]][:, wanted]
+            out += as_real((z[start : start + step].T @ block).T.conj())[at]
 
     def take(self, cols: Indices) -> Floats:
         wanted, places = np.unique(cols // 2, return_inverse=True)
@@ -125,34 +127,6 @@ def as_complex(table: Floats) -> Any:
 def as_real(z: Any) -> Floats:
     """The parts of complex vectors, which take turns along the first axis."""
     return np.stack([z.real, z.imag], axis=1).reshape(2 * len(z), *z.shape[1:])
-
-
-def both_parts(numbers: Indices) -> Indices:
-    """The two real rows, or columns, of complex ones."""
-    return np.ravel(2 * numbers[:, None] + np.arange(2))
-
-
-def to_real_view(table: Floats, by_columns: bool) -> Floats:
-    """Residuals as the real view has them, two for each."""
-    if by_columns:
-        table = table.reshape(len(table), -1)
-        return np.hstack([table, -times_i(table)])
-    return table.reshape(len(table) // 2, -1)
-
-
-def from_real_view(g: Floats, by_columns: bool, sign: float = -1.0) -> Floats:
-    """Products with these residuals as entries of X^T r, one column each; with `sign` 1 their bounds."""
-    if by_columns:
-        return g.reshape(2 * len(g), -1)
-    parts = g.reshape(len(g) // 2, 2, 2, -1)
-    both = parts[:, 0, 0] + parts[:, 1, 1], parts[:, 0, 1] + sign * parts[:, 1, 0]
-    return np.stack(both, axis=1).reshape(len(g), -1)
-
-
-def columns_of_real_view(cols: Indices, by_columns: bool) -> tuple[Indices, Indices]:
-    """The columns of the real view that some columns need, and their places in what comes from there."""
-    wanted, places = np.unique(cols // 2, return_inverse=True)
-    return wanted if by_columns else both_parts(wanted), 2 * places + cols % 2
 
 
 def times_i(table: Floats) -> Floats:

@@ -1,7 +1,8 @@
-"""Codes of a complex tile: those of its real view, whose estimates are joined as its products are.
+"""Codes of a complex tile: those of its real view, whose estimates are joined as products are.
 
-A complex column is a group of two real ones, and no group is drafted ahead, so that there are no products of
-decoded columns.
+The real view of X serves both real columns of each complex one: in C order (n, 2 d), with residuals Re r and
+Im r; in F order (2 n, d), with residuals r and -i r. A complex column is a group of two real ones, and groups
+are not drafted ahead, so that no products of decoded columns are made.
 """
 
 from __future__ import annotations
@@ -13,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.codes.coded_tile import CodedTile
-from skpursuit.data.complex_tile import columns_of_real_view, from_real_view, to_real_view
+from skpursuit.data.complex_tile import times_i
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
-
-Bounded = tuple[Floats, NDArray[np.float64]]  # an estimate and a bound on its error
 
 
 @dataclass(frozen=True)
@@ -25,26 +24,34 @@ class ComplexCodes(CodedTile):
     """Codes of the real view of a complex tile, by columns or by rows."""
 
     by_columns: bool = False
+    needs_no_rescaling = False  # which products of decoded columns ask for
 
     @staticmethod
     def of(real_view: Floats, by_columns: bool, fine: bool) -> ComplexCodes:
         """Encode the real view."""
         return ComplexCodes(**vars(CodedTile.build(real_view, fine=fine)), by_columns=by_columns)
 
-    def estimate(self, r: Floats, fine: bool = False, cols: Indices | None = None) -> Bounded:
-        used, at = None, None
+    def estimate(
+        self, r: Floats, fine: bool = False, cols: Indices | None = None
+    ) -> tuple[Floats, NDArray[np.float64]]:
+        table, used, shape = r.reshape(len(r), -1), cols, (-1, *r.shape[1:])
+        at: Indices | slice = slice(None)
+        table = np.hstack([table, -times_i(table)]) if self.by_columns else table.reshape(len(r) // 2, -1)
         if cols is not None:
-            used, at = columns_of_real_view(cols, self.by_columns)
-        g, bound = super().estimate(to_real_view(r, self.by_columns), fine, used)
-        wider = (bound + EPS * np.abs(g)) * (1 + 4 * EPS)  # the sum of two is rounded
-        joined = from_real_view(g, self.by_columns), from_real_view(wider, self.by_columns, 1.0)
-        value, error = (part.astype(np.float64, copy=False).reshape(-1, *r.shape[1:]) for part in joined)
-        return (value, error) if at is None else (value[at], error[at])
+            wanted, places = np.unique(cols // 2, return_inverse=True)
+            used = wanted if self.by_columns else np.ravel(2 * wanted[:, None] + np.arange(2))
+            at = 2 * places + cols % 2
+        g, bound = super().estimate(table, fine, used)
+        bound = (bound + EPS * np.abs(g)) * (1 + 4 * EPS)  # the sum of two is rounded
+        value = self._joined(np.asarray(g, np.float64), -1.0).reshape(shape)[at]
+        return value, self._joined(bound, 1.0).reshape(shape)[at]
 
-    @cached_property
-    def needs_no_rescaling(self) -> bool:
-        """False: decoded columns are not multiplied."""
-        return False
+    def _joined(self, g: NDArray[np.float64], sign: float) -> NDArray[np.float64]:
+        """Products as entries of X^T r; with `sign` 1 their bounds."""
+        if self.by_columns:
+            return g
+        parts = g.reshape(len(g) // 2, 2, 2, -1)
+        return np.stack([parts[:, 0, 0] + parts[:, 1, 1], parts[:, 0, 1] + sign * parts[:, 1, 0]], axis=1)
 
     @cached_property
     def norm_bounds(self) -> NDArray[np.float64]:
