@@ -1,5 +1,5 @@
-# The public names as type checkers see them. `__init__.py` has the same ones in a table, from which they load
-# on first use; a test compares the two.
+# The public names and where they live: for type checkers, and for `__init__.py`, which reads this file and
+# loads them on first use. Each has a line of its own: from module import name as name.
 
 from skpursuit import datasets as datasets
 from skpursuit import metrics as metrics

@@ -16,14 +16,5 @@ from skpursuit.data.sources import (
 )
 from skpursuit.data.survey import Survey
 
-__all__ = [
-    "Design",
-    "Survey",
-    "as_design",
-    "check_finite",
-    "drop_zero_weight_rows",
-    "is_design",
-    "is_out_of_core",
-    "make_design",
-    "split_target",
-]
+__all__ = ["Design", "Survey", "as_design", "check_finite", "drop_zero_weight_rows", "is_design"]
+__all__ += ["is_out_of_core", "make_design", "split_target"]

@@ -90,12 +90,11 @@ class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEs
 
     Notes
     -----
-    Halves come in complementary pairs (Shah and Samworth 2013). Each run chooses at most k of d features, so
-    the expected number of features without an effect that reach the threshold is at most
-    ``k**2 / ((2 * threshold - 1) * d)``, if such features are exchangeable and are chosen no more often than
-    by chance (Meinshausen and Buehlmann 2010). That is `error_bound_`: lower k or raise the threshold to
-    make it small. It holds for a k that was fixed beforehand, and is a guide for one that "cv" chose. Neither
-    k nor d counts features that are always included or excluded, and groups count as one feature.
+    Halves come in complementary pairs (Shah and Samworth 2013). Each run chooses at most k of d features (or
+    groups, without those that are always included or excluded), so the expected number of features without
+    an effect that reach the threshold is at most ``k**2 / ((2 * threshold - 1) * d)``, if such features are
+    exchangeable and are chosen no more often than by chance (Meinshausen and Buehlmann 2010). That is
+    `error_bound_`: lower k or raise the threshold to make it small. For a k that "cv" chose it is a guide.
 
     Weights that are all whole numbers from 1 to 8, with 1 among them, are taken as counts: a sample of weight
     2 is two equal samples, which may come into different halves. The bound then supposes that they were two
@@ -173,9 +172,9 @@ class PursuitFeatureSelector(SelectorMixin, ColumnParameters, LinearBase, BaseEs
         kind: Any = PursuitClassifierCV if loss.gives_probability else PursuitRegressorCV
         together = {"loss": "logistic", "multi_class": "multinomial"}
         losses = together if loss == as_loss("logistic").for_classes() else {"loss": loss}
-        free = plain.groups is None and not (len(plain.exclude) or plain.n_included)
+        free = plain.chooses_freely and not loss.has_flat_pieces
         model = kind(
-            solver="auto" if free and is_auto(self.selector) and not loss.has_flat_pieces else "omp",
+            solver="auto" if free and is_auto(self.selector) else "omp",
             ridges="auto" if self.ridge is None else self.ridge,
             selection="one_se",
             verbose=False,

@@ -108,12 +108,6 @@ class FitConfig:
         solver = self.solver
         return solver_class(solver).nested_path if isinstance(solver, str) else solver.passes_all_sizes
 
-    @property
-    def chooses_freely(self) -> bool:
-        """Whether each column may come or stay away on its own, with any coefficient."""
-        bound = len(self.always_include) or len(self.exclude) or self.positive
-        return self.feature_groups is None and not bound
-
     def with_size(self, k: int) -> FitConfig:
         """The same for k coefficients; a solver object then has this limit instead of its own."""
         if isinstance(self.solver, Solver):

@@ -196,7 +196,8 @@ class PathCVMixin(ColumnParameters, SplitterRoutingMixin, PursuitBase):
         configs = [replace(config, solver=solver) for solver in solvers]
         grams, limits, (n, d) = None, self._limits(samples, configs), samples.base.shape
         tall = n >= MIN_ROWS_PER_COLUMN * d and n * d >= MIN_GRAM_ENTRIES
-        if plain and config.chooses_freely and config.loss.quadratic and samples.X is not None and tall:
+        squared = config.loss.quadratic and config.plain_solver(samples.base).chooses_freely
+        if plain and squared and samples.X is not None and tall:
             grams = SquaredSearch(scaled(), folds, vector, limits[0])
         ends = self.scoring is None  # a scorer gets all sizes
         return SolverSearch(samples.base, configs, targets, folds, *limits, self.n_jobs, grams, ends)

@@ -9,17 +9,8 @@ from skpursuit.problem.scores import Absolute, GroupNorm, Signed
 from skpursuit.selectors.base import BoundSelector, Selector
 from skpursuit.selectors.query import Query, Selection, Workload
 
-__all__ = [
-    "Absolute",
-    "BoundSelector",
-    "GroupNorm",
-    "Query",
-    "Selection",
-    "Selector",
-    "Signed",
-    "Workload",
-    "as_selector",
-]
+__all__ = ["Absolute", "BoundSelector", "GroupNorm", "Query", "Selection", "Selector", "Signed"]
+__all__ += ["Workload", "as_selector"]
 
 # Names callers may write, and where each selector lives. Modules load when they are used: some compile.
 SELECTORS: dict[str, tuple[str, str, dict[str, object]]] = {

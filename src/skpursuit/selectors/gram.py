@@ -31,7 +31,7 @@ from skpursuit.problem.scores import Score, top_k
 from skpursuit.problem.state import SparseUpdate, State
 from skpursuit.selectors.base import BoundSelector, Selector, product_seconds
 from skpursuit.selectors.query import NO_MEMORY, Memory, Query, Selection, Workload
-from skpursuit.selectors.top_k import resolve_top_k
+from skpursuit.selectors.top_k import exact_selection, resolve_top_k
 
 if TYPE_CHECKING:
     from skpursuit.problem.constraint_sets import ConvexSet
@@ -78,12 +78,9 @@ class Gram(Selector):
 
     def find_with_memory(self, bound: BoundSelector, query: Query, memory: Memory) -> Selection:
         """From Gram columns; from rows of X where r is not the residual of a state but that of a batch."""
-        design, r = bound.design, query.r
+        design = bound.design
         if query.state is None:
-            rows = np.flatnonzero(r if r.ndim == 1 else r.any(axis=1))
-            g = np.zeros((design.shape[1], *r.shape[1:]))
-            design.add_rows(rows, r[rows], g)
-            return resolve_top_k(design, query, Estimate(g, design.rounding(r, any_order=True)))
+            return exact_selection(design, query)
         known = None if bound.gram_gradient is None else bound.gram_gradient.evaluate(query, memory)
         if known is None:
             needs = "squared loss and a solver that keeps its support"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import sqrt
 from typing import Any, ClassVar, Self, cast
@@ -42,10 +42,10 @@ from skpursuit.selectors.query import Workload
 
 NUMERIC_CHECKS: dict[str, Callable[..., None]] = {
     **dict.fromkeys(("n_nonzero_coefs", "max_iter", "batch_size", "atoms_per_step"), check_count),
-    **dict.fromkeys(("tol", "rtol", "ridge", "step_size"), check_nonnegative),
+    **dict.fromkeys(("tol", "rtol", "ridge", "step_size", "gap_tol"), check_nonnegative),
 }
 OTHER_CHECKS: dict[str, Callable[..., None]] = {
-    **dict.fromkeys(("positive", "refit", "swaps"), check_flag),
+    **dict.fromkeys(("positive", "refit", "swaps", "lazy", "confirm"), check_flag),
     **dict.fromkeys(("always_include", "exclude"), check_columns),
     "feature_groups": check_groups,
     "score": partial(check_choice, known=("correlation", "gain")),
@@ -131,6 +131,12 @@ class Solver(ABC):
         """Columns that a query must not answer with, those that are excluded from all models among them."""
         gone = np.array(self.exclude, dtype=np.intp)
         return np.union1d(columns, gone) if len(gone) else columns
+
+    @property
+    def chooses_freely(self) -> bool:
+        """Whether each column may come or stay away on its own, with any coefficient."""
+        bound = len(self.always_include) or len(self.exclude) or self.positive
+        return self.feature_groups is None and not bound
 
     def column_score(self, problem: Problem) -> Score:
         """What "largest" means for the columns that a step asks for."""
@@ -222,6 +228,16 @@ class Solver(ABC):
         """Selections a run is expected to ask for, and columns it is expected to visit, for `auto`."""
         steps = self.max_iterations(problem)
         return steps, min(steps, problem.design.shape[1])
+
+
+@dataclass(frozen=True)
+class SparseSolver(Solver):
+    """A solver with a limit on the columns of its model, and on the residual that is left."""
+
+    takes_sparsity: ClassVar[bool] = True
+    n_nonzero_coefs: int | None = None
+    tol: float | None = None
+    rtol: float | None = None
 
 
 def stop_on_residual(problem: Problem, state: State, tol: float | None, rtol: float | None) -> State:

@@ -27,24 +27,20 @@ from skpursuit.problem.scores import top_k
 from skpursuit.problem.state import State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.query import Query
-from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
+from skpursuit.solvers.base import SparseSolver, stop_on_decrease, stop_on_residual
 
 DIVERGENCE_FACTOR = 100.0  # times the objective of the zero model: what no useful iterate reaches
 
 
 @dataclass(frozen=True)
-class MergingSolver(Solver):
+class MergingSolver(SparseSolver):
     """What CoSaMP, GraSP and subspace pursuit share: new columns are merged, all are fitted, k stay."""
 
     selects_many: ClassVar[bool] = True
-    takes_sparsity: ClassVar[bool] = True
     supports_ridge: ClassVar[bool] = True
     supports_forced: ClassVar[bool] = True
     squared_loss_only: ClassVar[bool] = True
     merged_share: ClassVar[int] = 2  # new columns of a step, as a multiple of k
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
     max_iter: int = 100
     ridge: float = 0.0
     prune: str = "size"
@@ -146,7 +142,8 @@ class CoSaMP(MergingSolver):
         merged = self._merged(state, found)
         if len(merged) == 0:  # all columns are excluded, or the gradient is not finite
             return best_iterate(problem, state, Status.OPTIMAL if len(self.exclude) else Status.DIVERGED)
-        key = support_hash(merged)
+        digest = hashlib.blake2b(merged.astype(np.int64).tobytes(), digest_size=8).digest()
+        key = int(np.frombuffer(digest, dtype=np.int64)[0])  # a name for the set
         seen = state.memory["seen"]
         if key in seen and not random:
             # What follows depends on the merged columns alone, so the iterates would repeat for ever.
@@ -221,7 +218,7 @@ class StoGradMP(GraSP):
 
 
 @dataclass(frozen=True)
-class StoIHT(Solver):
+class StoIHT(SparseSolver):
     """Stochastic iterative hard thresholding: w <- H_k(w - step (n / b) X_B^T r_B).
 
     Each step draws b = `batch_size` rows B without replacement; H_k keeps the k largest entries.
@@ -241,10 +238,6 @@ class StoIHT(Solver):
         The step gamma. Default: b / n, for columns of unit norm.
     """
 
-    takes_sparsity: ClassVar[bool] = True
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
     max_iter: int = 1000
     batch_size: int | None = None
     step_size: float | None = None
@@ -310,12 +303,6 @@ def best_iterate(problem: Problem, state: State, status: Status) -> State:
     z = problem.design.predict(support, coef)
     dropped = np.setdiff1d(state.dropped, support)
     return State(support, coef, z, problem.value(z), dropped, state.memory, status)
-
-
-def support_hash(columns: Indices) -> int:
-    """A 64-bit name for a set of columns."""
-    name = hashlib.blake2b(columns.astype(np.int64).tobytes(), digest_size=8).digest()
-    return int(np.frombuffer(name, dtype=np.int64)[0])
 
 
 def batch_residual(problem: Problem, state: State, b: int, rng: Generator) -> Floats:

@@ -29,7 +29,7 @@ from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS, NonFiniteError
 from skpursuit.numerics.sums import fixed_order_dot, fixed_order_vdot, safe_norm
-from skpursuit.parameters import check_choice, check_count, check_flag, check_methods, check_nonnegative
+from skpursuit.parameters import check_choice, check_methods
 from skpursuit.problem.constraint_sets import SET_METHODS, ConvexSet, L1Ball
 from skpursuit.problem.problem import Problem
 from skpursuit.problem.state import SparseUpdate, State, Status
@@ -97,15 +97,12 @@ class FrankWolfe(Solver):
     confirm: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_methods("constraint", self.constraint, SET_METHODS, "L1Ball(2.0)")
-        check_count("max_iter", self.max_iter, optional=False)
         check_choice("line_search", self.line_search, STEP_RULES)
         check_choice("variant", self.variant, VARIANTS)
         if self.variant == "corrective" and self.line_search != "exact":
             raise ValueError('variant="corrective" goes to the minimum; leave line_search at "exact"')
-        check_nonnegative("gap_tol", self.gap_tol)
-        check_flag("lazy", self.lazy)
-        check_flag("confirm", self.confirm)
 
     @classmethod
     def from_parameters(cls, tol: object = None, **given: object) -> Self:

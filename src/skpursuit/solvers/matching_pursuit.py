@@ -31,14 +31,14 @@ from skpursuit.problem.state import SparseUpdate, State, Status, empty_state
 from skpursuit.selectors.base import SelectionOracle
 from skpursuit.selectors.contests import Gain
 from skpursuit.selectors.query import Query, Selection
-from skpursuit.solvers.base import Solver, stop_on_decrease, stop_on_residual
+from skpursuit.solvers.base import SparseSolver, stop_on_decrease, stop_on_residual
 
 Made = TypeVar("Made")
 MAX_REJECTIONS = 4  # columns rejected one after the other before all that depend are looked for
 
 
 @dataclass(frozen=True)
-class OMP(Solver):
+class OMP(SparseSolver):
     """Orthogonal matching pursuit (algorithm "gradient pursuit" of the paper).
 
     Each step adds the column with the largest |gradient| and fits all coefficients again. Columns that depend
@@ -89,13 +89,9 @@ class OMP(Solver):
     True
     """
 
-    takes_sparsity: ClassVar[bool] = True
     nested_path: ClassVar[bool] = True
     supports_forced: ClassVar[bool] = True
     supports_ridge: ClassVar[bool] = True
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
     max_iter: int | None = None
     positive: bool = False
     always_include: Sequence[int | str] = ()
@@ -260,7 +256,7 @@ def after_rejection(problem: Problem, before: State, after: State, select: Selec
 
 
 @dataclass(frozen=True)
-class MatchingPursuit(Solver):
+class MatchingPursuit(SparseSolver):
     """Matching pursuit: move one coefficient a step, by g_j / ||x_j||^2 (squared loss).
 
     For other losses the step is a damped Newton step along the column. With a small `step_size` it is
@@ -291,11 +287,7 @@ class MatchingPursuit(Solver):
     1.0
     """
 
-    takes_sparsity: ClassVar[bool] = True
     nested_path: ClassVar[bool] = True
-    n_nonzero_coefs: int | None = None
-    tol: float | None = None
-    rtol: float | None = None
     max_iter: int = 1000
     step_size: float = 1.0
     feature_groups: Any = None

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.data.codes.coded_tile import CodedTile
-from skpursuit.data.complex_tile import times_i
+from skpursuit.data.complex_tile import as_complex, as_real
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import EPS
 
@@ -36,7 +36,10 @@ class ComplexCodes(CodedTile):
     ) -> tuple[Floats, NDArray[np.float64]]:
         table, used, shape = r.reshape(len(r), -1), cols, (-1, *r.shape[1:])
         at: Indices | slice = slice(None)
-        table = np.hstack([table, -times_i(table)]) if self.by_columns else table.reshape(len(r) // 2, -1)
+        if self.by_columns:
+            table = np.hstack([table, as_real(-1j * as_complex(table))])
+        else:
+            table = table.reshape(len(r) // 2, -1)
         if cols is not None:
             wanted, places = np.unique(cols // 2, return_inverse=True)
             used = wanted if self.by_columns else np.ravel(2 * wanted[:, None] + np.arange(2))
