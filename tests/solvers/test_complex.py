@@ -14,6 +14,8 @@ from skpursuit import (
     L1Ball,
     MatchingPursuit,
     PursuitRegressor,
+    SubspacePursuit,
+    SuccessiveHalving,
     as_design,
     minimize,
     orthogonal_mp,
@@ -55,7 +57,7 @@ def test_omp_equals_a_plain_complex_loop(seed):
     X, y, k = problem(seed, (complex, np.complex64)[seed % 2])
     support, w = plain_omp(X.astype(complex), y, k)
     source = SOURCES[seed // 2 % 4](X)
-    for selector in ("exact", ("certified", "gram")[seed // 8 % 2]):
+    for selector in ("exact", ("certified", "gram", SuccessiveHalving(budget=64.0))[seed // 8 % 3]):
         result = minimize(source, y, OMP(k), selector)
         assert result.support.tolist() == support
         assert [one.selected[0] for one in result.history] == support
@@ -114,16 +116,43 @@ def test_a_tile_is_the_real_matrix_of_twice_the_size_without_a_copy(order, dtype
         few[rows] = r[rows]
         tile.add_rows(rows, r[rows], whole)
         tile.add_rows(rows, r[rows], some, cols)
+        for fine in (False, True):  # of one byte and both
+            value, bound = tile.encode(fine).estimate(r, fine)
+            assert (np.abs(value - A.T @ r) <= bound + near["atol"]).all()
+            part, narrow = tile.encode(fine).estimate(r, fine, cols)
+            np.testing.assert_array_equal([part, narrow], [value[cols], bound[cols]])
         np.testing.assert_allclose(tile.product(r), A.T @ r, **near)
         np.testing.assert_allclose(tile.product(few, rows), A.T @ few, **near)
         np.testing.assert_allclose(whole, A.T @ few, **near)
         np.testing.assert_allclose(some, whole[cols], **near)
     np.testing.assert_allclose(tile.take(cols), A[:, cols].T, **near)
     design = as_design(X)
-    np.testing.assert_allclose(design.norms(0), np.linalg.norm(A, axis=0), **near)
+    assert tile.cost(rows)[0] == 3 * 5 * 2  # both parts of three rows
+    for axis, order in ((0, 2), (1, 2), (1, np.inf)):
+        np.testing.assert_allclose(design.norms(axis, order), np.linalg.norm(A, order, axis), **near)
+    assert (tile.encode(False).norm_bounds >= np.linalg.norm(A, axis=0)).all()
     X[2] = 9
     with pytest.raises(ValueError, match="changed in place"):
         minimize(design, X[:, 0], OMP(2))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_certified_reads_an_eighth_and_halving_less_and_both_give_the_exact_atoms(order):
+    rng = np.random.default_rng(0)
+    X = np.asarray(drawn(rng, 600, 500), order=order)
+    y = X[:, :40:8] @ drawn(rng, 5) + 0.1 * drawn(rng, 600)
+    exact, certified, halved = (minimize(X, y, OMP(5), one) for one in ("exact", "certified", "halving"))
+    assert exact.support.tolist() == certified.support.tolist() == halved.support.tolist()
+    np.testing.assert_array_equal(certified.coef, exact.coef)
+    assert {one.certificate for one in certified.history} == {"exact"}
+    assert certified.bytes_read < 0.15 * exact.bytes_read
+    assert halved.bytes_read < 0.7 * exact.bytes_read
+    for selector in ("greedy", "uniform", "importance", SuccessiveHalving("draws", 0.5, exact_fraction=0)):
+        found = minimize(X, y, OMP(5), selector, random_state=0)
+        assert len(found.support) == 5
+        assert found.objective < 0.5 * np.linalg.norm(y) ** 2
+    pruned = minimize(X, y, SubspacePursuit(5), "certified")
+    assert set(pruned.support) == set(exact.support)
 
 
 def test_weights_included_and_excluded_columns_are_those_of_complex_rows_and_columns():
@@ -164,7 +193,7 @@ def test_a_complex_run_goes_on_from_its_checkpoint(tmp_path):
         ),
         ("FrankWolfe does not take complex X", ValueError, {"solver": FrankWolfe(L1Ball(1.0))}),
         ("positive=True is for real X", ValueError, {"solver": OMP(2, positive=True)}),
-        ("complex X needs an exact selector", ValueError, {"selector": "greedy"}),
+        ("complex X needs a selector that compares more than", ValueError, {"selector": "lucb"}),
         ("n_nonzero_coefs is 9 but X has 4 columns", ValueError, {"solver": OMP(9)}),
         ("exclude names 5, which .* from 0 to 3", ValueError, {"solver": OMP(2, exclude=[5])}),
         (r"y has shape \(3,\) and X has 4 rows", ValueError, {"y": np.ones(3) * 1j}),

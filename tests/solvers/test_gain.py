@@ -113,7 +113,7 @@ def test_pruning_by_gain_serves_every_loss_and_columns_that_depend():
 @pytest.mark.parametrize(
     ("solver", "options", "message"),
     [
-        (OMP(3, score="gain"), {"selector": "halving"}, "score='gain' needs an exact selector"),
+        (OMP(3, score="gain"), {"selector": "lucb"}, "score='gain' needs a selector that compares more than"),
         (OMP(3, score="gain"), {"loss": "logistic"}, "score='gain' needs squared loss"),
         (OMP(3, score="gain", ridge=0.1), {}, "without a ridge"),
         (OMP(3, score="gain", positive=True), {}, "without positive"),

@@ -5,7 +5,19 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import nnls
 
-from skpursuit import OMP, CoSaMP, GraSP, MatchingPursuit, Status, SubspacePursuit, minimize
+from skpursuit import (
+    OMP,
+    Budget,
+    CoSaMP,
+    GraSP,
+    Greedy,
+    Importance,
+    MatchingPursuit,
+    Status,
+    SubspacePursuit,
+    SuccessiveHalving,
+    minimize,
+)
 
 RIDGE = 1e-2
 
@@ -190,6 +202,25 @@ def test_groups_of_another_kind_or_for_sampling_selectors_are_refused():
     for groups in ("abc", 3, np.array(3), {"a": [0]}, [[0, 1], 2]):
         with pytest.raises(TypeError, match="feature_groups"):
             minimize(X, y, OMP(2, feature_groups=groups))
-    for selector in ("halving", "quantized", "greedy", "lucb"):
-        with pytest.raises(ValueError, match="feature_groups needs an exact selector"):
+    for selector in ("reject", "quantized", "lucb"):
+        with pytest.raises(ValueError, match="feature_groups needs a selector that compares more than"):
             minimize(X, y, OMP(2, feature_groups=[[0, 1]]), selector)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_halving_and_sampling_find_groups_and_gains(order):
+    X, y, labels, _ = group_problem(3)
+    exact = minimize(X, y, OMP(3, feature_groups=labels))
+    everything = SuccessiveHalving(budget=4.0, exact_fraction=0, doubling=True), Greedy(Budget(1.0))
+    for selector in everything:  # that read all rows
+        found = minimize(np.asarray(X, order=order), y, OMP(3, feature_groups=labels), selector)
+        assert found.support.tolist() == exact.support.tolist()
+    rng = np.random.default_rng(0)
+    X, labels = np.asarray(rng.standard_normal((2000, 900)), order=order), np.repeat(np.arange(300), 3)
+    true = np.isin(labels, [5, 100, 250])
+    y = X[:, true] @ rng.uniform(1, 2, 9) + 0.1 * rng.standard_normal(2000)
+    draws = SuccessiveHalving("draws", 0.5, exact_fraction=0)
+    for selector in (SuccessiveHalving(), SuccessiveHalving("random", 1.0), draws, Greedy(), Importance()):
+        for solver in (OMP(3, feature_groups=labels), OMP(9, score="gain"), CoSaMP(3, feature_groups=labels)):
+            found = minimize(X, y, solver, selector, random_state=0)
+            assert set(found.support) == set(np.flatnonzero(true)), (selector, solver)
