@@ -71,7 +71,7 @@ class OMP(SparseSolver):
     score : {"correlation", "gain"}
         Take the column with the largest |gradient|, or the one that lowers the loss most: its gradient is
         compared with what the support leaves of the column ("gain": orthogonal least squares, FROLS). That
-        takes a Gram column a step, squared loss without a ridge, and an exact selector.
+        takes a Gram column a step, and squared loss without a ridge.
     atoms_per_step : int
         Columns taken from one gradient, the best first (generalised OMP). More than one saves gradients and
         fits where a model has hundreds of columns.
@@ -194,7 +194,8 @@ class OMP(SparseSolver):
         elif self.score == "gain":
             score = Gain(score, state.factorised, state.memory["squares"], state.memory["errors"])
         left = self.sparsity(problem) - self.size(state.support)
-        taken = self.closed(np.concatenate([state.support, state.dropped]))
+        taken = np.concatenate([state.support, state.dropped])
+        taken = self.closed(taken) if len(self.exclude) else taken
         count, r = min(self.atoms_per_step, left), problem.residual(state.z)
         query = Query(r, count, score, taken, rng, state=state, n_remaining=left)
         after = retry_exactly(select, query, partial(self._try_columns, problem, state, query.r))
