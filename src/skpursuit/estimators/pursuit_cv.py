@@ -23,7 +23,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.parallel import Parallel, delayed
 
-from skpursuit.data.sources import check_finite, is_out_of_core
+from skpursuit.data import Design, check_finite, is_out_of_core
 from skpursuit.estimators.base import (
     CheckedSamples,
     ColumnParameters,
@@ -33,7 +33,6 @@ from skpursuit.estimators.base import (
     select_rows,
 )
 from skpursuit.estimators.cross_validation import Folds, SplitterRoutingMixin, effective_rows
-from skpursuit.estimators.leave_one_out import check_least_squares, corrected_errors
 from skpursuit.estimators.linear_fit import FitConfig, LinearFit, average_fits, fitted_path, predict_rows
 from skpursuit.estimators.model_search.classifier_search import ClassifierSearch
 from skpursuit.estimators.model_search.search import (
@@ -50,6 +49,7 @@ from skpursuit.estimators.model_search.search import (
 from skpursuit.estimators.model_search.solver_search import SolverSearch
 from skpursuit.estimators.model_search.squared_search import SquaredSearch
 from skpursuit.estimators.parameter_rules import PATH_SOLVERS, check_parameters, criterion_of, is_auto
+from skpursuit.fit.growing import QRFactor, empty_factor
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.float_range import TINY_POSITIVE
 from skpursuit.numerics.threads import respect_n_jobs
@@ -60,6 +60,7 @@ from skpursuit.progress import current_monitor
 from skpursuit.selectors import Selector
 from skpursuit.solvers import Solver
 
+UNDECIDED = 1e-10  # 1 - h of a row without which the columns depend on each other
 NULL_T = 1.6  # t against the best constant that is asked for where X is not a plain array in memory
 NULL_P, NULL_T_CERTAIN = 0.08, 3.0  # chance up to which a relation is believed, and t that needs no test
 NULL_P_ROWS = 9.0  # divided by the rows it is that chance where that is larger: few rows hide relations
@@ -411,3 +412,49 @@ def information(
     bic = deviance + np.log(n) * free
     models = gammaln(d + 1) - gammaln(used + 1) - gammaln(d - used + 1)
     return float(bic if criterion == "bic" else bic + 2 * models)
+
+
+def check_least_squares(config: FitConfig) -> None:
+    """Refuse what is not fitted by least squares alone."""
+    given = {**vars(config), **({} if isinstance(config.solver, str) else vars(config.solver))}
+    bound = given["ridge"] or given.get("positive") or not config.loss.quadratic
+    if config.name not in ("omp", "OMP") or bound:
+        raise ValueError('scoring="loo" is of least squares: use "omp", squared loss, no ridge or positive')
+
+
+def corrected_errors(
+    base: Design, fits: Sequence[LinearFit], y: Floats, weights: Floats | None, fit_intercept: bool
+) -> Iterator[float]:
+    """The corrected leave-one-out error of each least-squares model of a path; infinite where undefined.
+
+    A mean over rows, summed over targets. Without row i a model predicts y_i with the error e_i / (1 - h_i),
+    where h_i, of the hat matrix, is the sum of the squares of row i of an orthonormal basis of the columns;
+    that basis grows by one column a model. What few rows hide is made up for by the factor of Chapelle,
+    Vapnik and Bengio (2002), which polynomial chaos expansions are chosen by (Blatman, Sudret, 2011):
+    n / (n - P) (1 + tr(C^-1) / n), with C the mean squares and products of the P columns, by their sizes.
+    """
+    weights = np.ones(len(y)) if weights is None else weights
+    total, n, root = float(weights.sum()), effective_rows(weights), np.sqrt(weights)
+    factor: QRFactor | None = empty_factor(np.empty((len(y), 0)))
+    taken: list[int] = []
+    sizes: list[float] = []
+    for fit, z in zip(fits, predict_rows(base, list(fits), np.arange(len(y)))):
+        columns = fit.columns.tolist()
+        same = next((i for i, pair in enumerate(zip(columns, taken)) if pair[0] != pair[1]), len(taken))
+        factor, sizes, taken = factor and factor.first(same), sizes[:same], columns
+        for line in base.columns(np.array(columns[same:], dtype=np.intp)):
+            line = root * (line - weights @ line / total if fit_intercept else line)
+            sizes.append(float(line @ line))
+            factor = factor and factor.add(line, 0.0)
+        used = len(columns) + fit_intercept
+        if factor is None or n <= used:
+            yield np.inf
+            continue
+        left = 1.0 - np.square(factor.Q.rows).sum(axis=0) - fit_intercept * weights / total
+        if left[weights > 0].min() < UNDECIDED:
+            yield np.inf
+            continue
+        errors = np.square((y - z).T / left) @ weights / total
+        inverse = np.linalg.inv(factor.triangle())
+        trace = np.square(inverse).sum(axis=1) @ np.array(sizes) + fit_intercept
+        yield float(np.sum(errors)) * n / (n - used) * (1.0 + trace / n)

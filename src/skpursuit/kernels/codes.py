@@ -41,7 +41,7 @@ import numpy as np
 from numba import config, njit
 from numpy.typing import NDArray
 
-from skpursuit.kernels.code_intrinsics import (
+from skpursuit.kernels.llvm import (
     PANEL_COLUMNS,
     QUAD_BYTES,
     QUAD_ROWS,
@@ -50,8 +50,8 @@ from skpursuit.kernels.code_intrinsics import (
     encode_row_quad,
     min_max,
     multiply_panel,
+    prefetch,
 )
-from skpursuit.kernels.llvm import prefetch
 
 BLOCK_ROWS = 512  # rows in a block
 PREFETCH_ROWS = 16  # rows of a block that are asked for before they are looked at

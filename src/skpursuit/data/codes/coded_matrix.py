@@ -49,7 +49,6 @@ class PathProducts(NamedTuple):
 class TileCodeInfo(NamedTuple):
     """What is asked of the codes of a tile beside products."""
 
-    needs_no_rescaling: bool
     costs: list[Cost]  # of a product with one byte, and with both
     column_factors: Floats
     norm_bounds: Floats
@@ -59,7 +58,7 @@ class TileCodeInfo(NamedTuple):
 def facts_of(codes: CodedTile) -> TileCodeInfo:
     """The facts about the codes of a tile."""
     costs, factors = [codes.cost(fine) for fine in (False, True)], codes.column_factors
-    return TileCodeInfo(codes.needs_no_rescaling, costs, factors, codes.norm_bounds, codes.block_errors)
+    return TileCodeInfo(costs, factors, codes.norm_bounds, codes.block_errors)
 
 
 def followed(codes: CodedTile, R: Floats, fine: bool, cut: list[Cut]) -> tuple[Floats, ...]:
@@ -85,7 +84,6 @@ class CodedMatrix:
         width = len(store.grid[0])
         self._facts = [facts[i : i + width] for i in range(0, len(facts), width)]
         self.terms = len(self._facts)
-        self.needs_no_rescaling = all(fact.needs_no_rescaling for fact in facts)
         self.costs = [total_cost(costs) for costs in zip(*(fact.costs for fact in facts))]
         wider = 1.0 if store.is_one_tile else 1.0 + 8 * self.terms * EPS
         self.column_factors, self.norm_bounds = (
@@ -122,7 +120,7 @@ class CodedMatrix:
 
     def cost_at(self, cols: Indices, fine: bool) -> Cost:
         """What `estimate` reads at these columns: their panels."""
-        from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS
+        from skpursuit.kernels.llvm import PANEL_COLUMNS
 
         edges, costs = self.store.col_edges, []
         for j, _, local in self.store.split(cols, edges):
@@ -193,7 +191,7 @@ class ViewCodes:
     @property
     def supports_path_products(self) -> bool:
         """Whether decoded columns can be multiplied, and products be float32: columns of ordinary size."""
-        if self.view.constant or not self.panels.needs_no_rescaling:
+        if self.view.constant:
             return False
         sizes = self.norm_bounds
         return bool(((sizes == 0.0) | ((sizes > F32_SAFE_NORMS[0]) & (sizes < F32_SAFE_NORMS[1]))).all())

@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike, NDArray
 from skpursuit.data.codes.coded_matrix import PathProducts
 from skpursuit.data.codes.encoder import CodeEncoder
 from skpursuit.kernels import codes as kernel
-from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, SECOND_BYTE_SCALE
+from skpursuit.kernels.llvm import PANEL_COLUMNS, SECOND_BYTE_SCALE
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import guard_underflow
 from skpursuit.numerics.float_range import UNDERFLOW_NORM_BOUND, NonFiniteError
@@ -257,13 +257,9 @@ class CodedTile:
             centre, frame, powers = centre[:, cols], frame[:, cols], self.exponent[cols]
         g, loss = self._accumulate(cuts, products, centre), self._loss(cuts, self._rounding(cuts))
         bound = np.hstack([loss, self._norms(cuts)]) @ frame
-        g, bound = undo_normalization(g, bound, exponent, powers, len(self.scale))
+        power = exponent[:, None] + (powers if powers.any() else 0)
+        g, bound = undo_normalization(g, bound, power, len(self.scale))
         return g.T.reshape(-1, *r.shape[1:]), bound.T.reshape(-1, *r.shape[1:])
-
-    @cached_property
-    def needs_no_rescaling(self) -> bool:
-        """True if no column needs rescaling, so that decoded columns can be multiplied."""
-        return bool(np.abs(self.exponent).max(initial=0) < 300)
 
     @cached_property
     def _powers(self) -> NDArray[np.float64]:
@@ -328,15 +324,10 @@ class CodedTile:
 
 
 def undo_normalization(
-    g: Floats,
-    bound: NDArray[np.float64],
-    of_rows: NDArray[np.intc],
-    of_columns: NDArray[np.intc],
-    blocks: int,
+    g: Floats, bound: Floats, power: NDArray[np.intc], blocks: int
 ) -> tuple[Floats, NDArray[np.float64]]:
     """Estimates and bounds times two to these powers; bounds wider by the rounding of their own sums."""
     wider = 1.0 + (blocks + 16) * SLACK_UNIT
-    power = of_rows[:, None] + (of_columns if of_columns.any() else 0)
     if np.abs(power).max(initial=0) < 400:
         factor = np.ldexp(1.0, power)
         return g * factor, guard_underflow(bound * (factor * wider), bound)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skpursuit.kernels import codes as kernel
-from skpursuit.kernels.code_intrinsics import PANEL_COLUMNS, QUAD_ROWS
 from skpursuit.kernels.codes import BLOCK_ROWS, LOW_SCALE
 from skpursuit.kernels.lines import flat_rows
+from skpursuit.kernels.llvm import PANEL_COLUMNS, QUAD_ROWS
 from skpursuit.numerics.arrays import Floats
 from skpursuit.numerics.threads import parallel_for
 
