@@ -90,12 +90,3 @@ def update_atoms(atoms: np.ndarray, A: np.ndarray, B: np.ndarray, n_threads: int
             # each move is taken out of the gradients of the atoms still to come
             gradient[i + 1 :] -= A[chosen[i + 1 :], j, None] * (moved - atoms[j])
             atoms[j] = moved
-
-
-def initial_atoms(signals: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit-norm atoms: random signals that are not zero, then random directions if there are too few."""
-    peak = np.abs(signals).max(axis=1)
-    usable = rng.permutation(np.flatnonzero(peak > 0))[:count]
-    atoms = rng.standard_normal((count, signals.shape[1])).astype(signals.dtype)
-    atoms[: len(usable)] = signals[usable] / peak[usable, None]
-    return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)

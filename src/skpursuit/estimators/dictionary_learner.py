@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skpursuit.coding.batch_coder import BatchCoder, CoderConfig
-from skpursuit.coding.dictionary_update import SufficientStatistics, initial_atoms
+from skpursuit.coding.dictionary_update import SufficientStatistics
 from skpursuit.estimators.base import FLOAT_DTYPES, lazy_on_dask, monitored
 from skpursuit.estimators.coder import CODE_RULES, SparseCodesMixin, check_rule
 from skpursuit.estimators.parameter_rules import COUNT, check_parameters
@@ -164,11 +164,14 @@ class DictionaryLearner(SparseCodesMixin, BaseEstimator):
         return CoderConfig(k, self.tol, self.solver, n_jobs=self.n_jobs, atom_score=own[0], positive=own[1])
 
     def _start(self, X: np.ndarray) -> np.random.Generator:
-        """First atoms, empty statistics."""
+        """First atoms, random signals that are not zero and then random directions; empty statistics."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
-        d = self.n_components or X.shape[1]
-        self.components_ = initial_atoms(X, d, rng)
+        d, peak = self.n_components or X.shape[1], np.abs(X).max(axis=1)
+        usable = rng.permutation(np.flatnonzero(peak > 0))[:d]
+        atoms = rng.standard_normal((d, X.shape[1])).astype(X.dtype)
+        atoms[: len(usable)] = X[usable] / peak[usable, None]
+        self.components_ = atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
         self._statistics = SufficientStatistics(X, d)
         self.n_iter_ = self.n_replaced_ = 0
         self.errors_: list[float] = []
