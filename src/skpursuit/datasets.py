@@ -85,7 +85,8 @@ def _drawn(
     """X, coefficients in float64, the signal that they make of X, and noise."""
     for name, value, least in (("n", n, 1), ("d", d, 1), ("k", k, 0)):
         check_count(name, value, optional=False, least=least)
-    kind, rng = np.dtype(dtype), np.random.default_rng(seed)
+    kind: np.dtype = np.dtype(dtype)
+    rng = np.random.default_rng(seed)
     if k > d:
         raise ValueError(f"k must be between 0 and d={d}, got {k}")
     if kind not in (np.float32, np.float64):
@@ -93,19 +94,11 @@ def _drawn(
     positions, values = rng.choice(d, size=k, replace=False), rng.standard_normal(k)
     values, w = values + np.copysign(0.1, values), np.zeros(d)
     w[positions], drawn = values, noise(rng)
-    X = _unit_columns(n, d, kind, rng)
-    return X, w, X[:, positions] @ values, drawn
-
-
-def _unit_columns(n: int, d: int, dtype: np.dtype, rng: np.random.Generator) -> Floats:
-    """Gaussian matrix with columns of unit norm, drawn and scaled in place."""
-    X = np.empty((n, d), dtype)
-    squares = np.zeros(d)
-    step = max(1, _BLOCK // d)
+    X, squares, step = np.empty((n, d), kind), np.zeros(d), max(1, _BLOCK // d)
     for start in range(0, n, step):
         rows = X[start : start + step]
-        rng.standard_normal(dtype=dtype, out=rows)
+        rng.standard_normal(dtype=kind, out=rows)
         # Short sums in the dtype of X, added up in float64: float32 columns stay unit to its rounding.
         squares += np.einsum("ij,ij->j", rows, rows)
-    X /= np.sqrt(np.maximum(squares, np.finfo(dtype).tiny)).astype(dtype)
-    return X
+    X /= np.sqrt(np.maximum(squares, np.finfo(kind).tiny)).astype(kind)
+    return X, w, X[:, positions] @ values, drawn

@@ -139,7 +139,10 @@ def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple
     order = np.argsort(-exact, kind="stable")
     winner = int(course.answer.columns[0])
     right = winner == order[0]
-    paths = {j: _path(course, j, unit) for j in range(shape[1])}
+    paths = {}
+    for j, scores in enumerate(course.scores.T):  # (rows, score) until the column is dropped
+        run = (course.rows <= course.dropped_at[j]) & np.isfinite(scores)
+        paths[j] = np.column_stack([course.rows[run], scores[run] / unit])
     special = {int(j): look for j, look in zip(order[:3], LEADERS.items())}
     if not right:
         special[winner] = ("answer, not exact", WRONG)
@@ -165,9 +168,3 @@ def _draw(axes: Any, course: RaceTrace, exact: Floats, unit: float, shape: tuple
     text = f"{verdict}\nreads {share:.0%} of the entries"
     axes.text(0.02, 0.88, text, color=special[winner][1], transform=axes.transAxes, va="top", zorder=6)
     axes.set(xscale="log", xlim=(START, shape[0] * 1.25), ylim=(0, CEILING))
-
-
-def _path(course: RaceTrace, j: int, unit: float) -> Floats:
-    """Line of one column: (rows, score) until it is dropped."""
-    run = (course.rows <= course.dropped_at[j]) & np.isfinite(course.scores[:, j])
-    return np.column_stack([course.rows[run], course.scores[run, j] / unit])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from skpursuit.data.caches import Caches
+from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.operator_tile import MOST_FETCHED
 from skpursuit.data.options import UNLIMITED, DesignOptions
 from skpursuit.data.read_counter import FileReads, ReadCounter
@@ -136,6 +136,7 @@ class TileStore(Access):
     """X as a grid of tiles, one list for each range of rows, and what is kept of it."""
 
     memory_budget = UNLIMITED  # of what is kept of an X that is not in memory
+    most_column_bytes = UNLIMITED.columns  # of gathered columns, whatever the limit
 
     def __init__(self, grid: list[list[Tile]]) -> None:
         self.grid, self.first = grid, grid[0][0]
@@ -204,8 +205,12 @@ class TileStore(Access):
         self._codes.clear()
 
     def new_caches(self) -> Caches:
-        """Empty caches for X or a view of it."""
-        return Caches()
+        """Empty caches for X or a view of it, within the limit."""
+        room = self.memory_budget
+        if self.in_memory:
+            return Caches()
+        columns = ColumnCache(min(self.most_column_bytes, room.columns))
+        return Caches(columns, gram_columns=ColumnCache(room.product_bytes))
 
     def split(self, lines: Indices, edges: np.ndarray) -> Iterator[tuple[int, Indices, Indices]]:
         """Which of some rows or columns lie in which range: (range, places in `lines`, numbers within it)."""

@@ -24,7 +24,6 @@ import numpy as np
 from dask.typing import Key
 from scipy.sparse import issparse
 
-from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.cluster.dask_client import Cluster, Graph
 from skpursuit.data.dense_tile import DenseTile, checked_array, is_by_columns
 from skpursuit.data.options import MemoryBudget
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 TILE_BYTES = 2**25, 2**28  # the least and the most that chunks are joined to
 TILES = 128  # about as many tiles a large X is joined to
 MAX_JOINED_COLUMNS = 4096  # columns up to which chunks beside each other are joined
-COLUMN_BYTES = 2**25  # gathered columns that the driver keeps
 # Seconds of a trip, of each of its tasks, and of a byte sent.
 ROUND_TRIP_SECONDS, TASK_SECONDS, SEND_SECONDS_PER_BYTE = 0.02, 0.0025, 1 / 225e6
 
@@ -59,6 +57,7 @@ class DaskStore(TileStore):
     """
 
     in_memory = False
+    most_column_bytes = 2**25  # that the driver keeps
 
     def __init__(self, X: da.Array, names: list[str] | None, limit: MemoryBudget) -> None:
         self.memory_budget, self.cluster = limit, Cluster()
@@ -75,10 +74,6 @@ class DaskStore(TileStore):
         self.read_costs = ReadCosts(seconds / max(1, whole), whole, whole)
         if whole <= self.cluster.persistable_bytes():
             self.graph = self.cluster.persist(self.graph, self.tiles)
-
-    def new_caches(self) -> Caches:
-        room = min(COLUMN_BYTES, self.memory_budget.columns)
-        return Caches(columns=ColumnCache(room), gram_columns=ColumnCache(self.memory_budget.product_bytes))
 
     def _tasks(self, X: da.Array, edges: tuple[list[int], list[int]]) -> tuple[Graph, list[Key]]:
         """What tiles are made of, with one task for each tile; and the keys of those, in tile order."""

@@ -99,24 +99,24 @@ class CodeEncoder:
         """Encode X as it lies in memory."""
         (n, d), by_columns = self.X.shape, flat_rows(self.X.T)
         if by_columns is not None:
-            self.encode_f_order_matrix(*by_columns)
+            flat, stride = by_columns
+
+            def task(lo: int, hi: int) -> None:
+                copy, span = (
+                    np.empty(QUAD_ROWS * BLOCK_ROWS, flat.dtype),
+                    np.empty((2, QUAD_ROWS), flat.dtype),
+                )
+                held = copy.view()
+                held.flags.writeable = False  # as memory of X: one compiled kernel for both
+                kernel.encode_f_order(lo, hi, flat, stride, self.X.shape, (copy, held, span), self.arrays)
+
+            parallel_for(task, self.scale.shape[1], PANEL_COLUMNS, self.X.size, ())
             return
         even = 0 if flat_rows(self.X) is None else d - d % PANEL_COLUMNS
         if even and (n < PREDICTED_ROWS or not self.encode_predicted(even)):
             self.encode(self.every_block(0, even, ENCODE_COLUMNS), self.X, extremes=True)
         for first in range(even, d, ENCODE_COLUMNS):
             self.encode_copy(first, min(first + ENCODE_COLUMNS, d))
-
-    def encode_f_order_matrix(self, flat: Floats, stride: int) -> None:
-        """Encode all columns, which are `stride` entries apart."""
-
-        def task(lo: int, hi: int) -> None:
-            copy, span = np.empty(QUAD_ROWS * BLOCK_ROWS, flat.dtype), np.empty((2, QUAD_ROWS), flat.dtype)
-            held = copy.view()
-            held.flags.writeable = False  # as memory of X: one compiled kernel for both
-            kernel.encode_f_order(lo, hi, flat, stride, self.X.shape, (copy, held, span), self.arrays)
-
-        parallel_for(task, self.scale.shape[1], PANEL_COLUMNS, self.X.size, ())
 
     def every_block(self, first: int, last: int, width: int) -> list[Item]:
         """All blocks of the columns from first to last, by block."""

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skpursuit._atomic_files import FileError
-from skpursuit.data.caches import Caches, ColumnCache
 from skpursuit.data.dense_tile import DenseTile
 from skpursuit.data.disk.code_storage import HEADER, CodeStorage, LazyArrays
 from skpursuit.data.options import DesignOptions, available_memory
@@ -189,11 +188,6 @@ class FileStore(TileStore):
         line = (whole // d, whole) if self.reads_single_columns else (whole, whole // n)
         # A file that fits stays in the system's memory: after the first reading, which all selectors need.
         self.read_costs = ReadCosts(CACHED_FILE_BYTE if 2 * whole < available_memory() else FILE_BYTE, *line)
-
-    def new_caches(self) -> Caches:
-        """Empty caches within the limit."""
-        room = self.memory_budget
-        return Caches(ColumnCache(room.columns), gram_columns=ColumnCache(room.product_bytes))
 
     def has_room_for_codes(self, nbytes: int) -> bool:
         in_memory = self.memory_budget.allocated + nbytes <= self.memory_budget.total_bytes
