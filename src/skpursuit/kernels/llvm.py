@@ -345,18 +345,12 @@ INNER_LOOPS = {"int32": (_vnni, 1, 4), "int16": (_avx2, 2, 2), "int8": (_portabl
 def multiply_panel(_context, form, codes, words, vectors, scales, sums):
     """Add products of the codes of a panel with VECTORS_PER_CALL[form] vectors, over `quads` quads of rows.
 
-    Parameters
-    ----------
-    form : one of `ISA_TAGS`
-    codes : (codes, start, ahead, step)
-        Codes begin at codes[start]; meanwhile codes[start + ahead:] are asked for, `step` bytes per quad.
-    words : (words, first, stride, quads)
-        A vector is `quads` words of four bytes, which begin at words[first] and are `stride` apart.
-    vectors : (offsets, units, unit)
-        Sums begin with offsets[unit + vector] and are exact in 32-bit integers.
-    scales, sums : (scales, column), (sums, place)
-        Times scales[column:] * units[unit + vector] they are added to
-        sums[place + PANEL_COLUMNS * vector:], in float32.
+    `form` is one of `ISA_TAGS`. With `codes` = (codes, start, ahead, step) codes begin at codes[start];
+    meanwhile codes[start + ahead:] are asked for, `step` bytes per quad. With `words` = (words, first,
+    stride, quads) a vector is `quads` words of four bytes, which begin at words[first] and are `stride`
+    apart. With `vectors` = (offsets, units, unit) sums begin with offsets[unit + vector] and are exact in
+    32-bit integers. With `scales` = (scales, column) and `sums` = (sums, place) they are added, times
+    scales[column:] * units[unit + vector], to sums[place + PANEL_COLUMNS * vector:], in float32.
     """
 
     def codegen(context, builder, signature, args):

@@ -101,33 +101,17 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """What a solver will ask for, as far as it knows beforehand.
+    """What a solver will ask for, as far as it knows beforehand."""
 
-    Parameters
-    ----------
-    n_queries : int
-        Selections.
-    n_columns : int
-        Different columns.
-    n_updates : int, optional
-        Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there
-        were steps, and `State.last_update` has each of them.
-    many_columns : bool
-        Whether queries are for more than one column.
-    n_targets : int
-    y : ndarray, optional
-        Where r is X_S w_S - y, so that the gradient follows from coefficients.
-    contest : str
-        The parameter that makes scores a contest, as messages name it; empty without one.
-    """
-
-    n_queries: int = 1
-    n_columns: int = 1
+    n_queries: int = 1  # selections
+    n_columns: int = 1  # different columns
+    # Moves of the predictions since they were X_S w_S, whose rounding they carry. None: as many as there were
+    # steps, and `State.last_update` has each of them.
     n_updates: int | None = 0
-    many_columns: bool = False
+    many_columns: bool = False  # whether queries are for more than one column
     n_targets: int = 1
-    y: Floats | None = None
-    contest: str = ""
+    y: Floats | None = None  # where r is X_S w_S - y, so that the gradient follows from coefficients
+    contest: str = ""  # the parameter that makes scores a contest, as messages name it; empty without one
 
     @property
     def is_pursuit(self) -> bool:
