@@ -14,18 +14,15 @@ from typing import Any
 class ReadCounter:
     """How much was read: of X or what stands for it (codes, copies), and of stored products of columns.
 
-    `entries` and `bytes` are what selection read to answer questions. `prepared_entries` and `prepared_bytes`
-    are what was read once for all questions: for norms, codes, layouts, gathered columns, fingerprints. Both
-    contain the indices of sparse X and the scales of codes; each call of an operator counts as all of X.
-    `stored_bytes` are those of columns of X^T X and of products of codes with columns, each time they are
-    read. Vectors (r, norms, bounds: a few numbers for each row or column) are not counted.
+    Indices of sparse X and scales of codes count, each call of an operator as all of X. Vectors (r, norms,
+    bounds: a few numbers for each row or column) do not.
     """
 
-    entries: int = 0
+    entries: int = 0  # that selection read to answer questions
     bytes: int = 0
-    prepared_entries: int = 0
+    prepared_entries: int = 0  # read once for all: for norms, codes, layouts, gathered columns, fingerprints
     prepared_bytes: int = 0
-    stored_bytes: int = 0
+    stored_bytes: int = 0  # of columns of X^T X and products of codes with columns, each time they are read
 
     def add(self, entries: int, nbytes: int) -> None:
         """Count a read made to answer a question."""

@@ -26,17 +26,13 @@ Blocks = tuple[Floats, Floats, Floats]  # weights (b,), sums (b, d) and squares 
 
 @dataclass(frozen=True)
 class Survey:
-    """Statistics of all columns: total weight of the rows, (weighted) means, and squares about the means.
-
-    `unit` bounds the rounding of means, relative to them. Where means alone were asked for (`has_spreads` is
-    False) squares are zero.
-    """
+    """Statistics of all columns: total weight of the rows, (weighted) means, and squares about the means."""
 
     weight: float
     means: Floats
-    squares: Floats
-    unit: float
-    has_spreads: bool = True
+    squares: Floats  # zero where means alone were asked for
+    unit: float  # bounds the rounding of means, relative to them
+    has_spreads: bool = True  # whether squares were asked for
 
     def norms(self, centre: Floats | float = 0.0) -> Floats:
         """Norms of the columns less a centre each, of rows times the roots of their weights."""

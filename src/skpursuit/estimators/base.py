@@ -168,16 +168,13 @@ def match_columns(design: Design, model: LinearBase, features: Indices) -> Indic
 
 
 class CheckedSamples(NamedTuple):
-    """Checked samples with a weight above zero; `kept` marks those rows of X, which has all rows.
-
-    X is None where it is not one array or sparse matrix in memory.
-    """
+    """Checked samples with a weight above zero."""
 
     base: Design
     y: np.ndarray
     weights: Floats | None
-    kept: NDArray[np.bool_]
-    X: Floats | Compressed | None
+    kept: NDArray[np.bool_]  # which rows of X they are
+    X: Floats | Compressed | None  # with all rows; None where it is no array or sparse matrix in memory
 
     def weighted(self, weights: Floats) -> CheckedSamples:
         """The samples with these weights; those of weight zero are left out."""

@@ -46,15 +46,13 @@ MAX_BRACKET = 2.0**60  # from where the search for a constant starts
 
 
 class LinearFit(NamedTuple):
-    """A linear model: columns in order of selection, their coefficients, intercept, and the run's result.
-
-    A model that its run passed on the way has `finish`, which makes it what the run would have ended with.
-    """
+    """A linear model: columns in order of selection, their coefficients, intercept, and the run's result."""
 
     columns: Indices
     coef: Floats
     intercept: Floats | float
     result: Result | None = None
+    #: makes a model that its run passed on the way what the run would have ended with
     finish: Callable[[], tuple[Indices, Floats, Floats | float]] | None = None
 
     def finished(self) -> LinearFit:
@@ -257,20 +255,16 @@ def predict_rows(base: Design, fits: list[LinearFit], rows: Indices) -> list[Flo
 
 @dataclass(frozen=True)
 class StandardizedData:
-    """Design, targets, loss and weights of a run; means, norms and offset that lead back to X and y.
-
-    Scaled columns have a mean square of one, after centring where there is an intercept. `forced` has the
-    column of ones, if there is one.
-    """
+    """Design, targets, loss and weights of a run; means, norms and offset that lead back to X and y."""
 
     design: Design
     y: Floats
     loss: Loss
     weights: Floats | None
     centre: Floats
-    scale: Floats
+    scale: Floats  # columns by it have a mean square of one, after centring where there is an intercept
     offset: Floats | float
-    forced: tuple[int, ...] = ()
+    forced: tuple[int, ...] = ()  # the column of ones, if there is one
 
     def to_original(self, state: State) -> tuple[Indices, Floats, Floats | float]:
         """Columns of X in order of selection, their coefficients, and the intercept."""

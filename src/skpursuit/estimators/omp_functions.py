@@ -336,16 +336,12 @@ def _packed(targets: list[OMPPath], d: int, return_path: bool, return_n_iter: bo
 
 @dataclass(frozen=True)
 class OMPPath:
-    """The least-squares models of all prefixes of a support, kept as a factor: L L^T = X_S^T X_S.
-
-    `projections` is L^-1 X_S^T y. `ended_early` says that no independent column was left that helps, or that
-    all of them were not enough for `tol`.
-    """
+    """The least-squares models of all prefixes of a support, kept as a factor: L L^T = X_S^T X_S."""
 
     support: Indices
     L: Floats
-    projections: Floats
-    ended_early: bool = False
+    projections: Floats  # L^-1 X_S^T y
+    ended_early: bool = False  # no independent column was left that helps, or all were not enough for `tol`
 
     def __len__(self) -> int:
         return len(self.support)

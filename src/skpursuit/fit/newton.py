@@ -269,14 +269,11 @@ def _point(
 
 @dataclass(frozen=True, eq=False)
 class HessianFactor:
-    """Second derivatives in coefficients, as the Cholesky factor of them divided by sizes; a value.
+    """Second derivatives in coefficients, as the Cholesky factor of them divided by sizes; a value."""
 
-    Where there is no factor, there is no direction. `is_majorant` if they are those of a parabola above.
-    """
-
-    lower: Floats | None
+    lower: Floats | None  # without it there is no direction
     diagonal_scale: Floats
-    is_majorant: bool
+    is_majorant: bool  # whether they are those of a parabola above
 
     def solve(self, g: Floats) -> Floats:
         """The direction p with (second derivatives) p = g, of shape (k,), or (k, m) for coupled targets."""

@@ -46,15 +46,12 @@ Known = tuple[float, float, Indices, Floats]
 
 @dataclass(frozen=True)
 class ConvexPart:
-    """f(u) = losses of u.A - sum_j D_j u_j^2 / 2, where r = ridge + D; rows of A have unit norm.
+    """f(u) = losses of u.A - sum_j D_j u_j^2 / 2; a column with r = ridge + D = 0 is in every model."""
 
-    D is what the squared loss can spare and stay convex. A column with r = 0 is in every model.
-    """
-
-    A: Floats
+    A: Floats  # whose rows have unit norm
     samples: SampleLosses
     ridge: Floats
-    D: Floats
+    D: Floats  # what the squared loss can spare and stay convex
     lipschitz: float  # constant of the gradient
 
     def slopes(self, u: Floats) -> Floats:

@@ -17,29 +17,22 @@ AHEAD = 4  # Gram rows that are orthogonalised together
 
 
 class Dictionary(NamedTuple):
-    """Atoms in rows, also in float32 with rows of zeros up to whole tiles, and what follows from them.
-
-    ``gram`` is the Gram matrix of ``coarse`` without the rows of zeros, its columns filled up with zeros.
-    ``squares`` (of norms, less `Limits.bias`, float32) is CLOSED for atoms of zeros; ``norms`` are float64.
-    """
+    """Atoms in rows and what follows from them."""
 
     atoms: np.ndarray
-    coarse: np.ndarray
-    gram: np.ndarray
-    squares: np.ndarray
-    norms: np.ndarray
+    coarse: np.ndarray  # in float32, with rows of zeros up to whole tiles
+    gram: np.ndarray  # of these without the rows of zeros, its columns filled up with zeros
+    squares: np.ndarray  # of norms, less `Limits.bias`, in float32; CLOSED for atoms of zeros
+    norms: np.ndarray  # in float64
 
 
 class Signals(NamedTuple):
-    """Signals in rows, the number of each for messages, and its code, which is filled in.
-
-    ``most`` bounds non-zeros, ``tol`` is the squared residual at which to stop.
-    """
+    """Signals in rows and their codes, which are filled in."""
 
     rows: Any
-    number: np.ndarray
-    most: np.ndarray
-    tol: np.ndarray
+    number: np.ndarray  # for messages
+    most: np.ndarray  # non-zeros
+    tol: np.ndarray  # the squared residual at which to stop
     indices: np.ndarray
     values: np.ndarray
     counts: np.ndarray
@@ -51,24 +44,16 @@ class Signals(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Numbers of one encoder.
+    """Numbers of one encoder, the first three relative to the norms at hand."""
 
-    Relative to the norms at hand, ``fine`` bounds the rounding of float64 products, ``floor`` what a product
-    may be and still count as zero, ``dependence`` what is left of the square of an atom that counts as a
-    combination of others. ``scale`` is the largest squared norm, ``rounding`` the variance of float32
-    products in squared units of rounding, ``bias`` bounds the first errors of den. Weights are refined until
-    the squared relative length of a refinement, about the error that it leaves, is at most ``enough``. Atoms
-    were divided by 2^``exponent``.
-    """
-
-    fine: float
-    floor: float
-    dependence: float
-    scale: float
-    rounding: float
-    bias: float
-    enough: float
-    exponent: int
+    fine: float  # bounds the rounding of float64 products
+    floor: float  # what a product may be and still count as zero
+    dependence: float  # what is left of the square of an atom that counts as a combination of others
+    scale: float  # the largest squared norm
+    rounding: float  # variance of float32 products in squared units of rounding
+    bias: float  # bounds the first errors of den
+    enough: float  # squared relative length of a refinement of weights, after which there is no other
+    exponent: int  # atoms were divided by 2 to this power
 
 
 class SparseCodes(NamedTuple):

@@ -202,21 +202,16 @@ def quantize_vectors(grouped, fresh, R, before, cuts, vectors, sums):
 
 
 class EncoderArrays(NamedTuple):
-    """What is written: codes, and of each block and column how it is encoded and what that loses.
-
-    `sums` has the squares of what one byte loses, of its codes, and of what both lose, added to what is
-    there; it and the frames are (..., blocks, columns). `totals` has the sums of the columns of a block, row
-    by row, where it is not empty.
-    """
+    """What is written: codes, and of each block and column, (..., blocks, columns), how and at what loss."""
 
     scale: NDArray[np.float32]
     centre: NDArray[np.float64]
     factor: NDArray[np.float32]
     peak: NDArray[np.float64]
-    sums: NDArray[np.float32]
+    sums: NDArray[np.float32]  # squares of what one byte loses, of its codes, of what both lose; added to
     codes: NDArray[np.uint8]
     fine: NDArray[np.uint8] | NDArray[np.bool_]
-    totals: NDArray[np.float64]
+    totals: NDArray[np.float64]  # sums of the columns of a block, row by row, where it is not empty
 
 
 @njit(cache=True, nogil=True)

@@ -68,9 +68,7 @@ class CodedTile:
     second_byte: NDArray[np.uint8]  # the same, or empty
     scale: NDArray[np.float32]  # (blocks, columns)
     centre: NDArray[np.float64]  # (blocks, columns)
-    error: NDArray[
-        np.float32
-    ]  # (1 or 2, blocks, columns), bounds of the norms of what one byte and both lose
+    error: NDArray[np.float32]  # (1 or 2, blocks, columns), bounds of what one byte and both lose, 2-norms
     norms: NDArray[np.float64]  # (columns,), upper bounds of the 2-norms of scale * code, with second bytes
     exponent: NDArray[np.intc]  # (columns,), the codes are those of columns divided by two to this power
     shape: tuple[int, int]  # of the matrix

@@ -47,19 +47,15 @@ Model = TypeVar("Model")  # the models of all folds, as a search knows them
 
 
 class ScaledData(NamedTuple):
-    """X, targets (n, m), and what is subtracted from the columns of X and divides them.
-
-    `offset` (m,) was subtracted from the targets. `noise` is the norm below which a scaled column is only
-    rounding of its mean.
-    """
+    """X, targets (n, m), and what is subtracted from the columns of X and divides them."""
 
     X: Any
     y: Floats
     centre: Floats
     scale: Floats
     fit_intercept: bool
-    offset: Floats
-    noise: Floats
+    offset: Floats  # (m,), subtracted from the targets
+    noise: Floats  # the norm below which a scaled column is only rounding of its mean
 
     @classmethod
     def of(cls, samples: CheckedSamples, y: Floats, scale: str, fit_intercept: bool) -> Self:

@@ -35,21 +35,16 @@ MOST_BYTES = 2**31  # of columns of all folds at once
 
 @dataclass(eq=False)
 class SolverSearch(CandidateSearch[list[list[LinearFit]]]):
-    """Evaluates models of `fit_linear` on the folds by the loss they were fitted with.
-
-    There is a config for each solver that competes and a target for each problem. `grams` are Gram matrices
-    of the folds, which give the models of "omp" without further reading of X; `n_jobs` folds are fitted at
-    once. A search that is `widened` goes on to `limit` columns at last.
-    """
+    """Evaluates models of `fit_linear` on the folds by the loss they were fitted with."""
 
     base: Design
-    configs: Sequence[FitConfig]
-    targets: list[Floats]
+    configs: Sequence[FitConfig]  # one for each solver that competes
+    targets: list[Floats]  # one for each problem
     folds: Folds
     max_size: int
-    limit: int
-    n_jobs: int | None
-    grams: SquaredSearch | None
+    limit: int  # columns to which a search that is `widened` goes at last
+    n_jobs: int | None  # folds that are fitted at once
+    grams: SquaredSearch | None  # Gram matrices of the folds, for models of "omp" without reading X again
     ends_early: bool  # once the loss has clearly turned
 
     def __post_init__(self) -> None:
