@@ -77,10 +77,8 @@ class LockStep:
         return np.linalg.lstsq(more, np.append(half, np.zeros(size)), rcond=None)[0]
 
     def best_atoms(self, live: np.ndarray, count: int) -> np.ndarray:
-        """The ``count`` best atoms of each signal, -1 where no more rise above rounding.
-
-        Float32 leaves few candidates, and float64 decides; equal to rounding means the lowest index.
-        """
+        """The ``count`` best atoms of each signal, -1 where no more rise above rounding."""
+        # Float32 leaves few candidates, and float64 decides; equal to rounding means the lowest index.
         limits, residual, every, d = self.limits, self.residual[live], np.arange(len(live)), len(self.atoms)
         picks, rest = np.full((len(live), count), -1), np.ones(1)
         if self.mode == GAIN:  # the next atom may differ little from those chosen, so this is float64

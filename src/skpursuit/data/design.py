@@ -301,10 +301,8 @@ class Design:
 
     @property
     def norm_bounds(self) -> Floats:
-        """Upper bounds of the column norms, for at most one pass over X.
-
-        They bound the columns before centring too: that is what rounding is relative to.
-        """
+        """Upper bounds of the column norms, for at most one pass over X."""
+        # They bound the columns before centring too: that is what rounding is relative to.
         sizes = self.store.norm_bounds(self.reads)
         if self.view.is_identity:
             return sizes

@@ -63,10 +63,8 @@ class MemoryBudget:
         return True
 
     def reserve(self, nbytes: int) -> None:
-        """Set so much apart for the rows of a fit, in place of what the last one needed.
-
-        Rows beyond the share of columns are kept in a file.
-        """
+        """Set so much apart for the rows of a fit, in place of what the last one needed."""
+        # Rows beyond the share of columns are kept in a file.
         nbytes = min(nbytes, self.columns)
         self.allocated += nbytes - self.reserved
         self.reserved = nbytes

@@ -384,10 +384,8 @@ class TileStore(Access):
         """Refuse to read "rows" or "entries" at random where that is expensive."""
 
     def survey(self, reads: ReadCounter, weights: Floats | None = None, spreads: bool = True) -> Survey:
-        """Statistics of the columns, with these weights of rows or without. Cached; X is checked for NaN.
-
-        Means alone, without `spreads`, cost a third in memory; out of core one reading makes both.
-        """
+        """Statistics of the columns, with these weights of rows or without. Cached; X is checked for NaN."""
+        # Means alone, without `spreads`, cost a third in memory; out of core one reading makes both.
         kept, known = self.caches, self.caches.survey
         if weights is not None:
             found = kept.weighted
@@ -451,10 +449,8 @@ class TileStore(Access):
         return out
 
     def norm_bounds(self, reads: ReadCounter) -> Floats:
-        """Upper bounds of the column norms, from what is known or costs least.
-
-        That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
-        """
+        """Upper bounds of the column norms, from what is known or costs least."""
+        # That is ||X||_F of rows in memory, which is close enough for float64. An operator has guesses.
         kept, tile = self.caches, self.first
         if kept.survey is not None and kept.survey.has_spreads and tile.has_entries:
             return kept.survey.sizes
@@ -485,10 +481,8 @@ class TileStore(Access):
         return product_error_bound(self.rounding_unit, self.norm_bounds(reads), r, self.dtype)
 
     def check_finite(self, reads: ReadCounter, norm: float | None = None) -> None:
-        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway.
-
-        ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
-        """
+        """Refuse NaN, infinity and sizes of columns that `check_range` refuses, by sizes needed anyway."""
+        # ||X||_F bounds the largest column norm; it does not tell of columns that are too small.
         if self.caches.finite or not self.first.has_entries:
             return
         sizes = np.atleast_1d(self.norm_bounds(reads) if norm is None else norm)

@@ -130,10 +130,8 @@ class View:
     def correct_estimate(
         self, u: Floats, g: Floats, bound: Floats, sizes: Floats, cols: ColumnKey
     ) -> tuple[Floats, Floats]:
-        """Estimates of the view from those of X; the bound grows by the rounding of this.
-
-        The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
-        """
+        """Estimates of the view from those of X; the bound grows by the rounding of this."""
+        # The rounding of u itself moves an entry by at most eps ||x_j||_inf sum|u|.
         unit = 4 * (len(u) + 8) * EPS
         error = unit * (np.abs(g) + bound) + self.centring_error_bound(unit, u, cols)
         error = error + sum_error_bound(4 * EPS, sizes[cols], u)
@@ -161,10 +159,8 @@ class View:
         return values if self.row_scale is None else values * self.row_scale[rows]
 
     def norm_bounds(self, sizes: Floats, n: int) -> Floats:
-        """Upper bounds of column norms, of the columns before centring too.
-
-        That is what the rounding of a product is relative to.
-        """
+        """Upper bounds of column norms, of the columns before centring too."""
+        # That is what the rounding of a product is relative to.
         if self.centre is not None:
             sizes = sizes + np.abs(self.centre) * np.sqrt(n)
         if self.row_scale is not None:

@@ -214,10 +214,8 @@ class LinearBase(MonitoredParams):
         """
 
     def _check_samples(self, X: Any, y: Any, sample_weight: object, **checks: Any) -> CheckedSamples:
-        """Check the arguments of `fit` once; below it there are a design, an array and weights or None.
-
-        Whether X is finite shows in what a fit needs to know of X anyway: every run asks `check_finite`.
-        """
+        """Check the arguments of `fit` once; below it there are a design, an array and weights or None."""
+        # Whether X is finite shows in what a fit needs to know of X anyway: every run asks `check_finite`.
         check_unmasked(y=y)
         if is_out_of_core(X):
             design, y = self._design_and_target(X, y, **checks)

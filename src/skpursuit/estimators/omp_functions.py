@@ -269,10 +269,8 @@ def expected_steps(design: Design, y: Floats, k: int, tol: float | None) -> int:
 def choose_backend(
     design: Design, steps: int, precompute: bool | str, selector: str | Selector, folds: int = 0
 ) -> str:
-    """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns".
-
-    `folds` have Gram matrices of their own, which cost more than products where X has few rows.
-    """
+    """The cheapest way, or the one that the caller chose: "loop", "gram" or "columns"."""
+    # `folds` have Gram matrices of their own, which cost more than products where X has few rows.
     n, d = design.shape
     if precompute is True:
         return "gram"

@@ -233,11 +233,9 @@ def _line_search(
     decrement: float,
     doubles: bool,
 ) -> TrialStep:
-    """The first of the steps 1, 1/2, ... along -p that gains enough; the point itself if none does.
+    """The first of the steps 1, 1/2, ... along -p that gains enough; the point itself if none does."""
 
-    A parabola above the loss is steeper than the loss: with it (`doubles`) longer steps come first.
-    """
-
+    # A parabola above the loss is steeper than the loss: with it (`doubles`) longer steps come first.
     def at(step: float) -> TrialStep:
         return _point(samples, penalty, now.w - step * p, now.z - step * dz, step)
 

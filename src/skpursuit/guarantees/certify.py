@@ -120,10 +120,8 @@ def relax(
 
 
 def shares(u: Floats, t: Floats, k: int, inside: np.ndarray, free: np.ndarray) -> Floats:
-    """The z that minimise sum_j u_j^2 t_j / (z_j + t_j), 0 <= z <= 1, sum <= k over the free ones.
-
-    They are |u_j| sqrt(t_j) x - t_j cut to [0, 1], and their sum is piecewise linear in x.
-    """
+    """The z that minimise sum_j u_j^2 t_j / (z_j + t_j), 0 <= z <= 1, sum <= k over the free ones."""
+    # They are |u_j| sqrt(t_j) x - t_j cut to [0, 1], and their sum is piecewise linear in x.
     z, slope = inside.astype(float), np.abs(u) * np.sqrt(t)
     some = np.flatnonzero(free & (slope > 1e-12 * slope.max()))
     if len(some) <= k:

@@ -86,10 +86,8 @@ def aligned(*shape: int) -> np.ndarray:
 
 
 def room_for(block: int, k: int, n: int, width: int) -> tuple[Any, ...]:
-    """Scratch of one thread: float32 signals, their products with atoms, units, energies, and `Work`.
-
-    Made here: compiling what allocates takes longer than all of it.
-    """
+    """Scratch of one thread: float32 signals, their products with atoms, units, energies, and `Work`."""
+    # Made here: compiling what allocates takes longer than all of it.
     tiles = aligned(width // TILE * (k + AHEAD), TILE), *aligned(2, width), aligned(width // VECTORS)
     small = np.zeros(AHEAD, np.int64), np.zeros((k, k)), *np.zeros((5, k + 3))
     lists = *np.zeros((3, 3 * k + 3), np.int64), np.zeros(n), np.zeros(width + 3, np.int64)

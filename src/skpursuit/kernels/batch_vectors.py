@@ -72,10 +72,8 @@ def _subtract(b, sources, factors, rows, steps, count):
 
 
 def _score(b, mode, c, den, slack):
-    """Score of an atom: |c| (OMP), c (POSITIVE), or c^2 + slack over den (GAIN).
-
-    That of GAIN is a bound from above, but for a factor near 1.
-    """
+    """Score of an atom: |c| (OMP), c (POSITIVE), or c^2 + slack over den (GAIN)."""
+    # That of GAIN is a bound from above, but for a factor near 1.
     if mode == GAIN:
         return b.fadd(b.fmul(c, c, flags=FUSED), slack, flags=FUSED), den
     bits = b.and_(b.bitcast(c, WHOLE), constant(WHOLE, 0x7FFFFFFF))

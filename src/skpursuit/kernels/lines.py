@@ -129,10 +129,8 @@ def gather_flat(lo, hi, flat, stride, cols, out):  # type: ignore[no-untyped-def
 
 
 def gather_columns(X: NDArray, cols: NDArray, out: NDArray) -> None:
-    """Copy columns of X into the rows of out (c, n), which may be of another precision.
-
-    In C order long lists are copied at the speed of reading X; short ones cost a cache line for each entry.
-    """
+    """Copy columns of X into the rows of out (c, n), which may be of another precision."""
+    # In C order long lists are copied at the speed of reading X; short ones cost a cache line for each entry.
     memory = flat_rows(X)
     if memory is None:
         out[:] = X.T[cols]

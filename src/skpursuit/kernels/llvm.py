@@ -96,10 +96,8 @@ def _like(builder, v, kind):
 
 
 def _rounded(builder, t):
-    """Numbers cut to codes: (float32 whose low byte is the code plus 128, code).
-
-    Comparisons are written so that LLVM takes min and max instructions for them.
-    """
+    """Numbers cut to codes: (float32 whose low byte is the code plus 128, code)."""
+    # Comparisons are written so that LLVM takes min and max instructions for them.
     high, low = constant(F32_VECTOR, MAX_CODE), constant(F32_VECTOR, -MAX_CODE)
     inside = builder.select(builder.fcmp_ordered("<", t, high), t, high)
     inside = builder.select(builder.fcmp_ordered(">", inside, low), inside, low)
@@ -108,10 +106,8 @@ def _rounded(builder, t):
 
 
 def _encoded(builder, entries, centre, factor, fine):
-    """Entries as codes: the shifted bytes, and (what the first byte leaves, its code, what both leave).
-
-    The second byte has what the first leaves, in units of 1 / FINE; both differences are exact.
-    """
+    """Entries as codes: the shifted bytes, and (what the first byte leaves, its code, what both leave)."""
+    # The second byte has what the first leaves, in units of 1 / FINE; both differences are exact.
     t = builder.fmul(_like(builder, builder.fsub(entries, centre), F32_VECTOR), factor)
     shifted, code = _rounded(builder, t)
     left = builder.fsub(t, code)

@@ -21,10 +21,8 @@ def libraries() -> list[Any]:
 
 
 def thread_counts() -> list[int]:
-    """Threads of each BLAS library as the caller wants them, also inside `single_threaded_blas`.
-
-    While a thread is inside, limits that others set are not seen.
-    """
+    """Threads of each BLAS library as the caller wants them, also inside `single_threaded_blas`."""
+    # While a thread is inside, limits that others set are not seen.
     with _lock:
         return [threads for threads in _before or _counts() if threads]
 

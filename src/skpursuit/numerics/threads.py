@@ -32,10 +32,8 @@ def wait_interruptibly(future: Future[T]) -> T:
 
 
 def thread_count() -> int:
-    """The number of threads that BLAS may use, as ``threadpoolctl.threadpool_limits`` sets it, at least 1.
-
-    It is 1 inside `no_nested_threads`, as in a task of `parallel_for`, so that nothing nests.
-    """
+    """The number of threads that BLAS may use, as ``threadpoolctl.threadpool_limits`` sets it, at least 1."""
+    # It is 1 inside `no_nested_threads`, as in a task of `parallel_for`, so that nothing nests.
     if getattr(_thread_state, "task", False):
         return 1
     if counts := thread_counts():

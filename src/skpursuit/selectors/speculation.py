@@ -54,10 +54,8 @@ class VerifiedSteps(NamedTuple):
     estimates: list[Estimate]  # their products with the residual, with bounds that hold within that distance
 
     def step_of(self, query: Query) -> int | None:
-        """The step that answers a query: the same residual, and at least the columns excluded that were.
-
-        To win against more columns than are allowed is more than is asked for.
-        """
+        """The step that answers a query: the same residual, and at least the columns excluded that were."""
+        # To win against more columns than are allowed is more than is asked for.
         step = len(query.exclude) - len(self.excluded)
         if not 0 <= step < len(self.contenders):
             return None

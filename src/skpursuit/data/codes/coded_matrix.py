@@ -262,10 +262,8 @@ def kept_panels(store: TileStore, reads: ReadCounter, second_byte: bool) -> Code
 def survey_with_codes(
     store: TileStore, reads: ReadCounter, second_byte: bool, weights: Floats | None, spreads: bool
 ) -> None:
-    """Make codes of X and survey it from the same reading, where that can be and there are no codes yet.
-
-    It can be on disk, and in memory where means alone are wanted of arrays in C order.
-    """
+    """Make codes of X and survey it from the same reading, where that can be and there are no codes yet."""
+    # It can be on disk, and in memory where means alone are wanted of arrays in C order.
     tiles = [tile for row in store.grid for tile in row if store.in_memory]
     by_rows = all(tile.fast_axis == 1 < tile.shape[0] for tile in tiles) and weights is None and not spreads
     if store.caches.codes is not None or not (store.on_disk or (store.in_memory and by_rows)):

@@ -201,10 +201,8 @@ class CodeEncoder:
         self.inverse_scale[b, at] = np.where(half > 0.0, 1.0 / s, 0.0)
 
     def encode_copy(self, first: int, last: int) -> None:
-        """Encode some columns, from the first of a panel on, from a copy of them in C order.
-
-        Columns with an exponent are divided by two to that power. The last column fills up the last panel.
-        """
+        """Encode some columns, from the first of a panel on, from a copy of them in C order."""
+        # Columns with an exponent are divided by two to that power. The last column fills up the last panel.
         wide = -(-(last - first) // PANEL_COLUMNS) * PANEL_COLUMNS
         cols = np.minimum(np.arange(first, first + wide), self.X.shape[1] - 1)
         exponent = self.exponent[cols]

@@ -335,9 +335,7 @@ class FileStore(TileStore):
             check_file_unchanged(path, stamp, stamp_of(path))
 
     def fingerprint(self, reads: ReadCounter) -> bytes:
-        """Names, sizes and times of the files, and what was said of columns.
-
-        The limit and the tiles that follow from it are left out: a run may go on with another one.
-        """
+        """Names, sizes and times of the files, and what was said of columns."""
+        # The limit and the tiles that follow from it are left out: a run may go on with another one.
         files = [(os.path.basename(path), stamp.size, stamp.mtime_ns) for path, stamp in self.files().items()]
         return repr((files, self.options.columns, self.options.exclude, self.options.axis)).encode()

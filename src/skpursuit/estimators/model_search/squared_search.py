@@ -205,10 +205,8 @@ def greedy_path(
     normalised: bool = True,
     jitter: float = GRAM_JITTER,
 ) -> Models:
-    """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone.
-
-    With every size, no ridge and no jitter the latter are those of orthogonal matching pursuit.
-    """
+    """Ridge models on growing supports; unless `normalised`, columns compete by their gradient alone."""
+    # With every size, no ridge and no jitter the latter are those of orthogonal matching pursuit.
     n_folds = folds.shape[0]
     lines, penalty = np.arange(n_folds)[:, None], folds.weight[:, None] * ridge
     support, g = np.empty((n_folds, 0), dtype=np.intp), folds.xy
