@@ -171,6 +171,7 @@ def test_a_german_export_is_reported_in_its_units_and_its_numbers(tmp_path):
 
 def test_of_a_rare_class_the_first_sentence_says_how_much_is_found(tmp_path):
     _, page, told = made(tmp_path, hospital)
+    assert re.search(r"Each extra unit of “Age” multiplies the odds of “yes” by 1\.\d\d", page)
     assert re.search(r"“Smoker” being “yes” instead of “no” multiplies the odds of “yes” by \d", page)
     hits, rows = re.search(r"<p>\s*The model finds (\d+) of the (\d+) rows with “yes”", page).groups()
     assert f"{hits} of the {rows} rows of class 'yes' are found in cross-validation" in told
@@ -179,6 +180,19 @@ def test_of_a_rare_class_the_first_sentence_says_how_much_is_found(tmp_path):
     called = [int(row[1]) for row in table]
     assert called == sorted(called, reverse=True)
     assert "Share of right calls" in page
+
+
+def test_several_classes_and_small_units_have_plain_sentences_too(tmp_path):
+    rng = np.random.default_rng(0)
+    wage, x = rng.normal(40_000, 9000, 150).round(), rng.normal(size=150).round(2)
+    team = np.array(["law", "shop", "desk"])[np.argmax(np.c_[wage / 4000, x + 10, rng.normal(9, 1, 150)], 1)]
+    rows = zip(wage.tolist(), x.tolist(), team.tolist())
+    (tmp_path / "t.csv").write_text("wage,x,team\n" + "".join(f"{w:.0f},{v},{t}\n" for w, v, t in rows))
+    invoke("fit", tmp_path / "t.csv", "--target", "team", "--report", tmp_path / "p.html")
+    page = html.unescape((tmp_path / "p.html").read_text())
+    assert re.search(
+        r"Each extra 1,000 of “wage” multiplies the odds of “law” by [12]\.\d+, against an", page
+    )
 
 
 def test_what_is_suspicious_about_a_table_is_told(tmp_path):

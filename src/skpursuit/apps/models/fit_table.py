@@ -43,6 +43,7 @@ FOLDS = 5
 MAX_TARGET = 1e75  # the spread of squared errors takes fourth powers, which overflow beyond
 QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975, 0.995)  # of residuals, kept
 BOOTSTRAPS = 50
+SMALL_EFFECT = 0.05  # coefficient below which odds are multiplied by 1.0 and little more
 ALL_FEATURES_CELLS = 2e7  # of X, up to which a model of all features is fitted to compare with
 #: The targets of each fold, and predictions by all models of a path.
 FoldPredictions: TypeAlias = Sequence[tuple[np.ndarray, list[np.ndarray]]]
@@ -97,6 +98,13 @@ class FeatureEffect:
         """Return the effect of a feature with these coefficients, one per output, and standard deviation."""
         output = int(np.argmax(np.abs(coef)))
         return cls(feature, tuple(coef.tolist()), scale * float(coef[output]), output, **more)
+
+    @property
+    def step(self) -> int:
+        """What is added where its factor is said: 1, or a round amount if the factor of 1 is nearly 1."""
+        raw = abs(self.raw[self.output])
+        plain = raw >= SMALL_EFFECT or not self.standardised
+        return 1 if plain else 10 ** max(0, math.floor(math.log10(abs(self.standardised) / raw)))
 
 
 @dataclass(frozen=True)
