@@ -21,7 +21,7 @@ def german_export(folder, rng, n=220):
     table.loc[[3, 40], "Hausgeld"] = np.nan
     head, rows = table.to_csv(sep=";", decimal=",", na_rep="-", index=False).split("\n", 1)
     path = folder / "wohnungen.csv"
-    path.write_bytes(f"{head}\n;m²;;;;;;;€;€\n{rows}".encode("cp1252"))
+    path.write_bytes(f"{head}\n;[m²];;;;;;;€;(€)\n{rows}".encode("cp1252"))
     return path, "Kaufpreis", {"Wohnfläche", "Baujahr", "Lage", "Balkon"}
 
 

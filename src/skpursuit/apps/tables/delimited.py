@@ -177,7 +177,7 @@ def split_header(rows: Sequence[list[str]], options: ReadOptions) -> tuple[list[
         title = " ".join(filter(None, rows[0]))
         options.notify(f"what stands above the header is left out: {quote(title)}")
     if _are_units(rows[above + 1 : above + HEADED]):
-        units = tuple(cell.strip() for cell in rows[above + 1])
+        units = tuple(cell.strip(" ()[]") for cell in rows[above + 1])
         options.notify(f"the line below the header holds units: {quote(' '.join(filter(None, units)))}")
         return header, above + 2, tuple("" if UNIT_RULE.fullmatch(unit) else unit for unit in units)
     return header, above + 1, ()
