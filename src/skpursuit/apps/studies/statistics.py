@@ -240,7 +240,8 @@ def graded_claims(results: Mapping[str, Results]) -> list[dict[str, str]]:
         at_3, at_30 = (one[1] if one else "" for one in graded)
         why = "" if verdict in ("reproduced", "not tested at this size") else claim.get("why", "")
         if why and "because" in claim:  # a reason that is measured, or else not given
-            reason = grade_check(where(rows, snr=3) if noisy else rows, claim["because"])
+            because = claim["because"]
+            reason = grade_check(where(rows, snr=because.get("snr", 3)) if noisy else rows, because)
             why = f"{why} ({reason[1]})" if reason and reason[0] == 2 else "the reason is not known"
         said = {"claim": claim["says"], "where": claim["where"], "paper": claim["paper"]}
         table.append({**said, "measured": at_3, "measured_30db": at_30, "verdict": verdict, "why": why})
