@@ -115,6 +115,12 @@ def test_loo_is_the_mean_error_of_refits_without_each_row(seed):
             total += error * n / (n - P) * (1 + np.trace(np.linalg.inv(C.T @ C / n)) / n)
         assert model.scores_[0, k] == pytest.approx(-total, rel=1e-9)
     assert model.n_nonzero_coefs_ == model.scores_[0].argmax() + 1
+    counts = rng.integers(1, 4, n)
+    weighted = PursuitRegressorCV(solver="omp", scoring="loo", **how).fit(X, y, counts)
+    repeated = PursuitRegressorCV(solver="omp", scoring="loo", **how).fit(
+        np.repeat(X, counts, 0), np.repeat(y, counts, 0)
+    )
+    np.testing.assert_allclose(weighted.scores_, repeated.scores_, rtol=1e-9)
 
 
 @pytest.mark.parametrize(

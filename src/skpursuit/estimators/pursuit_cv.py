@@ -435,6 +435,7 @@ def corrected_errors(
     """
     weights = np.ones(len(y)) if weights is None else weights
     total, n, root = float(weights.sum()), effective_rows(weights), np.sqrt(weights)
+    copies = np.maximum(weights, 1.0) if n == total else np.ones(len(y))  # of which one is left out
     factor: QRFactor | None = empty_factor(np.empty((len(y), 0)))
     taken: list[int] = []
     sizes: list[float] = []
@@ -450,7 +451,7 @@ def corrected_errors(
         if factor is None or n <= used:
             yield np.inf
             continue
-        left = 1.0 - np.square(factor.Q.rows).sum(axis=0) - fit_intercept * weights / total
+        left = 1.0 - (np.square(factor.Q.rows).sum(axis=0) + fit_intercept * weights / total) / copies
         if left[weights > 0].min() < UNDECIDED:
             yield np.inf
             continue

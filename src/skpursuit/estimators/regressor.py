@@ -167,6 +167,7 @@ class PursuitRegressorCV(PathCVMixin, PursuitRegressorMixin, MultiOutputMixin, B
         "aic", "bic" or "ebic": an information criterion of one run on all samples chooses, without folds.
         "loo", with ``solver="omp"``: the leave-one-out error of its least squares does, exact for features
         of each model, times the correction for few samples that polynomial chaos expansions are chosen by.
+        Equal samples are predicted from each other: where samples belong together, choose by folds of groups.
         Else a scikit-learn scorer, or a function ``scorer(estimator, X, y)``, that evaluates each number on
         the folds. It is given the test rows of X and an estimator fitted to the others, and the weights of
         the test rows as `sample_weight` if it has such a parameter. Default: minus the mean loss.

@@ -66,7 +66,7 @@ class MergingSolver(SparseSolver):
         self._check_sparsity(problem)
         state = empty_state(problem)
         if len(self.included):
-            state = self._pruned(problem, state, NO_COLUMNS, refit=False)
+            state = self._pruned(problem, state, np.sort(self.included), refit=False)
             if self.n_included == self.sparsity(problem):
                 state = replace(state, status=Status.COMPLETE)
         return stop_on_residual(problem, state, self.tol, self.rtol)
@@ -77,10 +77,9 @@ class MergingSolver(SparseSolver):
         gone = self.closed(np.union1d(taken, self.included))
         return Query(r, count, self.column_score(problem), gone, rng, state=at, ordered=False)
 
-    def _pruned(self, problem: Problem, state: State, found: Indices, refit: bool) -> State:
-        """The best model with columns of the support, included ones and those found."""
-        merged, k = self._merged(state, found), self.sparsity(problem)
-        rules = Pruning(k, refit, self.prune, self.groups, self.included, self.positive)
+    def _pruned(self, problem: Problem, state: State, merged: Indices, refit: bool) -> State:
+        """The best model with some of the merged columns."""
+        rules = Pruning(self.sparsity(problem), refit, self.prune, self.groups, self.included, self.positive)
         return fit_and_prune(problem, state, merged, rules)
 
     def _merged(self, state: State, found: Indices) -> Indices:
@@ -150,7 +149,7 @@ class CoSaMP(MergingSolver):
             if key == seen[-1]:
                 return replace(state, status=Status.STALLED)
             return best_iterate(problem, state, Status.CYCLING)
-        after = self._pruned(problem, state, found, self.refit)
+        after = self._pruned(problem, state, merged, self.refit)
         memory = {**state.memory, **after.memory, "seen": np.append(seen, key)}
         after = track_best(problem, state, replace(after, memory=memory))
         after = stop_on_residual(problem, after, self.tol, self.rtol) if after.status is None else after

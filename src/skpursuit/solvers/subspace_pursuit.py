@@ -47,7 +47,7 @@ class SubspacePursuit(MergingSolver):
         found = select(self._query(problem, problem.residual(state.z), state.support, rng, state)).columns
         if len(found) == 0:
             return replace(state, status=Status.OPTIMAL)
-        after = self._pruned(problem, state, found, refit=True)
+        after = self._pruned(problem, state, self._merged(state, found), refit=True)
         if not problem.penalized_objective(after) < problem.penalized_objective(state):
             return replace(state, status=Status.STALLED)
         return stop_on_residual(problem, after, self.tol, self.rtol)
