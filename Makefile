@@ -49,21 +49,23 @@ $(BENCH)/.ready$(QUICK): pyproject.toml
 		$(BENCH)/bin/python -m pip install --quiet $$peer || echo "$$peer does not install here and is left out"; done
 	touch $@
 
-# Every figure of README and docs, measured anew: hours, on a quiet machine. `make pages` writes them alone.
-CASES = landing fits drop_in coder splice selectors certified audit guarantees greedy text first_use files
-RUN = $(BENCH)/bin/python benchmarks/run.py
+# Every figure of README and docs, measured anew: hours, on a quiet machine (a limit that is missed ends nothing). `make pages`
+# writes what stands in docs/figures into the pages.
+CASES = landing fits drop_in coder splice selectors certified audit guarantees greedy first_use files
+RUN = env -u OPENBLAS_CORETYPE $(BENCH)/bin/python benchmarks/run.py
 figures: $(BENCH)/.ready
-	for case in $(CASES); do $(RUN) $$case --write; done
-	OMP_NUM_THREADS=2 $(RUN) threads --write
-	OMP_NUM_THREADS=2 $(RUN) selectors --write
-	$(RUN) defaults --only regression --repeats 1 --write
-	$(RUN) defaults --only classes --repeats 1 --write
-	$(RUN) defaults --only text --repeats 1 --seeds 6 --write
-	$(RUN) defaults --only multinomial --repeats 1 --seeds 10 --write
-	$(RUN) defaults --only "pure noise" --repeats 1 --seeds 40 --write
-	for seed in 21 22; do $(BENCH)/bin/python benchmarks/dask_faults.py kill --fits 30 --seed $$seed --write; done
-	for scene in lost memory beyond beside; do $(BENCH)/bin/python benchmarks/dask_faults.py $$scene --write; done
-	$(BENCH)/bin/python -m skpursuit demo > docs/figures/demo.txt
+	-for case in $(CASES); do $(RUN) $$case --write; done
+	-$(RUN) text --repeats 1 --write
+	-OMP_NUM_THREADS=2 $(RUN) threads --write
+	-OMP_NUM_THREADS=2 $(RUN) selectors --write
+	-$(RUN) defaults --only regression --repeats 1 --write
+	-$(RUN) defaults --only classes --repeats 1 --write
+	-$(RUN) defaults --only text --repeats 1 --seeds 6 --write
+	-$(RUN) defaults --only multinomial --repeats 1 --seeds 10 --write
+	-$(RUN) defaults --only "pure noise" --repeats 1 --seeds 40 --write
+	-for seed in 21 22; do $(BENCH)/bin/python benchmarks/dask_faults.py kill --fits 30 --seed $$seed --write; done
+	-for scene in lost memory beyond beside; do $(BENCH)/bin/python benchmarks/dask_faults.py $$scene --write; done
+	-$(BENCH)/bin/python -m skpursuit demo > docs/figures/demo.txt
 	$(MAKE) pages
 
 pages: $(BENCH)/.ready

@@ -203,6 +203,12 @@ def documents(
     return X, (X @ telling + 0.02 * rng.standard_normal((n, classes))).argmax(axis=1)
 
 
+def collection(name: str) -> tuple[sp.csr_array, np.ndarray]:
+    """Counts of words and the class of each document of a collection below the folder DATA."""
+    z = np.load(DATA / "text" / f"{name}.npz")
+    return sp.csr_array((z["data"], z["indices"], z["indptr"]), shape=z["shape"]), z["y"]
+
+
 def unit_rows(X: sp.csr_array) -> sp.csr_array:
     """Rows scaled to norm 1; empty ones stay."""
     norms = np.sqrt(X.multiply(X).sum(axis=1))

@@ -19,7 +19,10 @@ PAGES = sorted([ROOT / "README.md", *HERE.glob("*.md"), *HERE.glob("[!_]*/*.md")
 BLOCK = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.S)
 FIGURE = re.compile(r"(<!--= (.+?) -->).*?(<!---->)", re.S)
 STAMP = ("threads", "processor", "blas", "commit", "date")
-COMMANDS = {"dask": "python benchmarks/dask_faults.py all --write", "trials": ""}
+COMMANDS = {
+    "dask": "python benchmarks/dask_faults.py all --write",
+    "text": "python benchmarks/run.py text --repeats 1 --write",
+}
 
 
 class Row(dict):

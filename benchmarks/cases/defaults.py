@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from common import DATA, Race, chain, rivals
+from common import Race, chain, collection, rivals
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LassoCV, LogisticRegressionCV
@@ -99,14 +99,12 @@ def genes(n, d, true, shift):
     return draw
 
 
-def text(collection, label=None):
-    """One class of a collection against the others, or all classes."""
+def text(name, label):
+    """One class of a collection against the others."""
 
     def draw(seed):
-        z = np.load(DATA / "text" / f"{collection}.npz")
-        X = sp.csr_array((z["data"], z["indices"], z["indptr"]), shape=z["shape"])
-        y = (z["y"] == label).astype(int) if label else np.unique(z["y"], return_inverse=True)[1]
-        A, a, T, t, _ = divided(X, y, True)(seed)
+        X, y = collection(name)
+        A, a, T, t, _ = divided(X, (y == label).astype(int), True)(seed)
         words = TfidfTransformer().fit(A)
         return words.transform(A), a, words.transform(T), t, None
 

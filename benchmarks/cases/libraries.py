@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from common import DATA, Race, documents, least_penalty, rivals, signal, sized, unit_rows
+from common import DATA, Race, collection, documents, least_penalty, rivals, signal, sized, unit_rows
 from sklearn import linear_model
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
@@ -114,13 +114,10 @@ def text(o):
 
     Tasks: the first half of the classes against the others, and all classes with features shared by them.
     """
-    from skpursuit.apps.studies.loaders import DataError, find_text
-
-    found = {"made": documents(4, *sized(o.quick, 2000, 10_000))}
-    try:
-        found = found if o.quick else {c.name: (unit_rows(c.X), c.y) for c in find_text(DATA)}
-    except DataError as error:
-        print(error)
+    names = [] if o.quick else sorted(path.stem for path in (DATA / "text").glob("*.npz"))
+    found = {name: collection(name) for name in names}
+    found = {name: (unit_rows(X), np.unique(y, return_inverse=True)[1]) for name, (X, y) in found.items()}
+    found = found or {"made": documents(4, *sized(o.quick, 2000, 10_000))}
     for name, (X, y) in found.items():
         half = (y < (y.max() + 1) // 2).astype(int)
         for task, labels in ((f"{name}, two classes", half), (f"{name}, all classes", y)):
