@@ -11,6 +11,7 @@ import io
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 import threading
@@ -37,6 +38,10 @@ THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 #: per megabyte to get it again (0.1 otherwise). This much is touched before each run, so that no function
 #: pays for how long the others took. BALLAST=0 in the environment turns that off.
 BALLAST = int(os.environ.get("BALLAST", "600000000"))
+#: Whether other programs run on this machine while this one begins.
+LOAD = Path("/proc/loadavg")
+RUNNING = [int(LOAD.read_text("ascii").split()[3].split("/")[0]) for _ in range(200 if LOAD.exists() else 0)]
+MACHINE = "busy" if RUNNING and statistics.median(RUNNING) > 1 else "quiet"
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SKPURSUIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 Function = Callable[[], Any]
@@ -68,7 +73,7 @@ def record(case: str, rows: list[dict[str, Any]]) -> None:
     git = ["git", "rev-parse", "--short=8", "HEAD"]
     commit = subprocess.run(git, cwd=ROOT, capture_output=True, text=True).stdout.strip()
     stamp = {"threads": THREADS, "processor": PROCESSOR, "blas": CORETYPE, "commit": commit}
-    stamp["date"] = date.today().isoformat()
+    stamp |= {"machine": MACHINE, "date": date.today().isoformat()}
     table: dict[tuple[str, ...], dict[str, Any]] = {}
     with path.open(encoding="utf-8", newline="") if path.exists() else io.StringIO() as lines:
         for row in [*csv.DictReader(lines), *(row | stamp for row in rows)]:

@@ -2,8 +2,7 @@
 
     python benchmarks/dask_faults.py kill --fits 10 --seed 0   # --help lists the other scenes, `all` is all
 
-`--write` puts what was seen into docs/figures/dask.csv. With `--limit 2MB` the rows of the basis are in a
-file. `--loss logistic` fits classes in these scenes.
+`--write` puts what was seen into docs/figures/dask.csv. With `--limit 2MB` the basis is in a file.
 X is made in chunks by a function of their number, as a reader of files would make them.
 """
 
@@ -34,7 +33,6 @@ from skpursuit.data.cluster.dask_client import ClusterError
 
 COLUMNS, CHUNK, ATOMS = 2000, 2048, 30
 LIMIT = "2GB"  # of the client
-LOSS = "squared"
 
 
 def chunk(number: int, columns: int, rows: int) -> np.ndarray:
@@ -50,11 +48,10 @@ def make_x(chunks: int, columns: int = COLUMNS, rows: int = CHUNK) -> da.Array:
 
 
 def make_y(chunks: int) -> np.ndarray:
-    """Targets of 30 columns and noise, or their signs."""
+    """Targets of 30 columns and noise."""
     parts = [chunk(k, COLUMNS, CHUNK)[:, : ATOMS * 7 : 7] @ (1.0 + np.arange(ATOMS)) for k in range(chunks)]
     y = np.concatenate(parts)
-    y += np.random.default_rng(1).standard_normal(len(y)) * 0.3 * y.std()
-    return y if LOSS == "squared" else np.sign(y)
+    return y + np.random.default_rng(1).standard_normal(len(y)) * 0.3 * y.std()
 
 
 class Cluster:
@@ -105,7 +102,7 @@ def bits(result) -> str:
 
 def fit(X, y, **more):
     """The fit of all experiments."""
-    return minimize(as_design(X, memory_limit=LIMIT), y, OMP(ATOMS), "certified", LOSS, **more)
+    return minimize(as_design(X, memory_limit=LIMIT), y, OMP(ATOMS), "certified", **more)
 
 
 def kill(options):
@@ -198,7 +195,7 @@ def beside(options):
                     for _ in range(2):
                         began = time.perf_counter()
                         design = as_design(X, memory_limit=LIMIT)
-                        minimize(design, y, OMP(ATOMS), selector, LOSS)
+                        minimize(design, y, OMP(ATOMS), selector)
                         times.append(time.perf_counter() - began)
                     row = {"method": f"{lazy.nbytes / 1e6:.0f} MB, {selector}, {where}", "s": min(times)}
                     yield row | ({} if where == "array" else {"trips": design.store.cluster.round_trips})
@@ -213,10 +210,9 @@ if __name__ == "__main__":
     parser.add_argument("--fits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", default=LIMIT)
-    parser.add_argument("--loss", default=LOSS)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
-    LIMIT, LOSS = chosen.limit, chosen.loss
+    LIMIT = chosen.limit
     for name in [name for name in PARTS if chosen.what in (name, "all")]:
         for row in PARTS[name](chosen):
             print(name, row, flush=True)

@@ -18,7 +18,6 @@ ROOT = HERE.parent
 PAGES = sorted([ROOT / "README.md", *HERE.glob("*.md"), *HERE.glob("[!_]*/*.md")])
 BLOCK = re.compile(r"(<!-- table: (.+?) -->\n).*?(<!-- end -->)", re.S)
 FIGURE = re.compile(r"(<!--= (.+?) -->).*?(<!---->)", re.S)
-STAMP = ("threads", "processor", "blas", "commit", "date")
 COMMANDS = {
     "dask": "python benchmarks/dask_faults.py all --write",
     "text": "python benchmarks/run.py text --repeats 1 --write",
@@ -104,10 +103,11 @@ def source(name, command=None):
         for key in ("processor", "blas", "commit", "date")
     }
     blas = f"OPENBLAS_CORETYPE={said['blas']}" if said["blas"] else ""
+    busy = "other programs ran" if any(row.get("machine") == "busy" for row in rows) else ""
     when = " of ".join(
         part for part in (f"commit {said['commit']}" if said["commit"] else "", said["date"]) if part
     )
-    told = [f"`{command}`" if command else "", said["processor"], blas, when]
+    told = [f"`{command}`" if command else "", said["processor"], blas, busy, when]
     link = f"[all figures](figures/{name}.csv)"
     return "*" + "; ".join(part for part in (*told, link) if part) + ".*\n\n"
 
@@ -445,6 +445,11 @@ def landing():
     return table(
         ("atoms", "exact, BLAS", "the default", "times as fast", "exact reads", "the default reads"), rows
     )
+
+
+def landing_source():
+    """What was measured for the front page, for its section in the results."""
+    return source("landing").replace("](figures/", "](../figures/")
 
 
 def demo():

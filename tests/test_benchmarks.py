@@ -1,5 +1,6 @@
 """The runner of the benchmarks works, the gate knows all names, and measured costs are written into place."""
 
+import csv
 import sys
 from argparse import Namespace
 from dataclasses import asdict
@@ -9,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import common
 import gate
 from cases import machine as costs
 
@@ -24,6 +26,18 @@ def test_a_tiny_case_runs():
     assert "OPENBLAS_CORETYPE" in told
     found = [line.split()[0] for line in told.splitlines()[2:]]
     assert found == ["=exact", "=gram", "=certified", "auto"]
+
+
+def test_a_new_measurement_takes_the_place_of_the_old_one(monkeypatch, tmp_path):
+    monkeypatch.setattr(common, "ROOT", tmp_path)
+    (tmp_path / "docs" / "figures").mkdir(parents=True)
+    common.record("case", [{"problem": "p", "method": m, "ratio": 1.23456} for m in ("a", "b")])
+    common.record("case", [{"problem": "p", "method": "b", "ratio": 2.0, "F": 0.5}])
+    with open(tmp_path / "docs" / "figures" / "case.csv", encoding="utf-8") as lines:
+        a, b = csv.DictReader(lines)
+    assert (a["method"], a["ratio"], a["F"]) == ("a", "1.235", "")
+    assert (b["method"], b["ratio"], b["F"]) == ("b", "2", "0.5")
+    assert a["machine"] in ("busy", "quiet")
 
 
 @pytest.mark.parametrize("name", ["quantized", "greedy 2%", "reject", "exact"])
