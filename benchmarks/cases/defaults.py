@@ -148,6 +148,7 @@ SETS = {
         "iris": divided(*load_iris(return_X_y=True), True),
         "wine": divided(*load_wine(return_X_y=True), True),
         "all digits": divided(*load_digits(return_X_y=True), True),
+        "la2, all classes": text("la2"),
     },
 }
 

@@ -162,6 +162,7 @@ def test_a_german_export_is_reported_in_its_units_and_its_numbers(tmp_path):
     assert sum(number(term) for _, term in terms) == pytest.approx(number(said[1]), abs=30)
     prices = [number(line.rpartition(";")[2]) for line in path.read_bytes().decode("cp1252").splitlines()[2:]]
     assert number(actual[1]) == round(prices[int(head[0].split()[1]) - 1])
+    assert any(re.match(r"Lage is \d \((einfach|mittel|gut)\) × 27", name) for name, _ in terms)
     worst = cells(page, "Worst rows")[1:]
     assert [number(row[1]) for row in worst] == [round(prices[int(row[0]) - 1]) for row in worst]
     off = [abs(number(row[3])) for row in worst]
