@@ -12,8 +12,9 @@ import pytest
 
 from skpursuit._text import one_line
 from skpursuit.apps.models.model_file import load_model
+from skpursuit.apps.pages.render import format_percent
 from tests.apps.browser import Reader, browse, check_self_contained, needs_browser
-from tests.apps.tables.six_kinds import german_export, hospital, likert_survey
+from tests.apps.tables.six_kinds import daily_sales, german_export, hospital, likert_survey
 from tests.support.process import invoke
 
 MESSY = Path(__file__).parents[1] / "tables" / "messy"
@@ -168,6 +169,13 @@ def test_a_german_export_is_reported_in_its_units_and_its_numbers(tmp_path):
     off = [abs(number(row[3])) for row in worst]
     assert (len(off), off) == (10, sorted(off, reverse=True))
     assert all("±" in row[1] for row in cells(page, "Sizes")[1:])
+
+
+def test_parts_of_dates_have_plain_sentences(tmp_path):
+    page = made(tmp_path, daily_sales)[1]
+    assert re.search(r"Each day later in the week, from Monday on, of “Date” adds \$6\d\.\d\d\.", page)
+    assert re.search(r"“Promo” being “yes” instead of “no” adds \$2\d\d", page)
+    assert format_percent(-0.0727) == "\u22127.27\u202f%"
 
 
 def test_of_a_rare_class_the_first_sentence_says_how_much_is_found(tmp_path):

@@ -2,11 +2,13 @@
 
 import gzip
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.process import run_code
 
 from skpursuit.apps.tables import (
     EncodingOptions,
@@ -39,6 +41,15 @@ def test_lines_that_are_longer_than_a_block(tmp_path, monkeypatch):
     X = wide(tmp_path / "t.csv", 500)
     found = read_columns(tmp_path / "t.csv")
     assert [found.raw[name].cell(5) for name in found.all_names] == [str(v) for v in X[5].tolist()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted on Linux alone")
+def test_no_thread_holds_a_text_file_when_it_has_been_read(tmp_path):
+    wide(tmp_path / "t.csv", 20, rows=200)
+    code = "import os; from skpursuit.apps.tables import read_columns; tasks = lambda: len(os.listdir('{}'));"
+    code += "before = tasks(); read_columns({!r}); print(tasks() - before)"
+    printed = run_code(code.format("/proc/self/task", str(tmp_path / "t.csv")))
+    assert int(printed) <= 1  # the one that hears of Ctrl-C
 
 
 def test_very_many_columns_of_one_name(tmp_path):

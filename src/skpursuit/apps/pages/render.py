@@ -145,4 +145,4 @@ def format_number(value: float | str | None, digits: int = 3, marks: str = "\u20
 def format_percent(share: float, marks: str = "\u202f.") -> str:
     """Spell a share as percent; what is nearly all is not all."""
     text = f"{100 * share:.3g}\u202f%" if not 0.9995 <= share < 1 else ">\u202f99.9\u202f%"
-    return text.replace(".", marks[1])
+    return text.translate(str.maketrans(".-", f"{marks[1]}\u2212"))
