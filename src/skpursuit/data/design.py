@@ -359,11 +359,9 @@ class Design:
 def drop_zero_weight_rows(
     design: Design, y: np.ndarray, weights: Floats | None
 ) -> tuple[Design, np.ndarray, Floats | None]:
-    """The same problem without its rows of weight zero.
-
-    A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that
-    uses the number of rows. A factor of zero is not enough, because zero times an infinite loss is NaN.
-    """
+    """The same problem without its rows of weight zero."""
+    # A weight of zero must mean that the row is not there: not in a fit, a norm or a draw, nor in a rule that
+    # uses the number of rows. A factor of zero is not enough, because zero times an infinite loss is NaN.
     if weights is None or weights.all():
         return design, y, weights
     rows = np.flatnonzero(weights)

@@ -357,11 +357,9 @@ class TileStore(Access):
         return out, first
 
     def combine_columns(self, cols: Indices, centre: Floats | None, coef: Floats) -> Floats:
-        """Sums of columns, less their centres, times coefficients, in the order of `cols`.
-
-        Made where the tiles are, if one holds all of these columns in its rows; else the pieces are brought
-        here, because sums of sums would have other bits.
-        """
+        """Sums of columns, less their centres, times coefficients, in the order of `cols`."""
+        # Made where the tiles are, if one holds all of these columns in its rows; else the pieces are brought
+        # here, because sums of sums would have other bits.
         out, held = np.zeros((self.shape[0], *coef.shape[1:])), list[tuple[Indices, Floats]]()
         ranges = len(np.unique(np.searchsorted(self.col_edges, cols, side="right")))
 

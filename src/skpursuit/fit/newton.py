@@ -313,11 +313,9 @@ def weighted_gram(A: Floats, weights: Floats | None) -> Floats:
 
 
 def coupled_hessian(A: Floats, p: Floats, weights: Floats | None) -> Floats:
-    """Where the loss couples m targets: A (diag(p) - p p^T) A^T, of shape (m, k, m, k).
-
-    Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
-    the price follows the non-zeros of the sparser column.
-    """
+    """Where the loss couples m targets: A (diag(p) - p p^T) A^T, of shape (m, k, m, k)."""
+    # Block (i, j) of two columns is a sum over the samples that have both, for all pairs of classes at once:
+    # the price follows the non-zeros of the sparser column.
     m, k = p.shape[1], len(A)
     first, second = np.triu_indices(m)
     blocks = np.zeros((len(first), k, k))

@@ -66,11 +66,9 @@ def apply_swaps(problem: Problem, state: State, fixed: int, closed: Indices) -> 
 def _after_exchange(
     problem: Problem, state: State, fixed: int, least: float, closed: Indices
 ) -> State | None:
-    """The state after the first exchange that pays, of the columns that cost least to drop.
-
-    Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient and
-    the curvature that it leaves say which column is to come.
-    """
+    """The state after the first exchange that pays, of the columns that cost least to drop."""
+    # Newton's model says what dropping costs. Then the model without the column is fitted, and its gradient
+    # and the curvature that it leaves say which column is to come.
     design, bound = problem.design, problem.penalized_objective(state) - least
     curvature = problem.curvature(state.z)
     curvature = curvature if curvature.ndim == 1 else curvature.mean(axis=1)

@@ -109,11 +109,9 @@ def accumulate_dense(X: NDArray, rows: NDArray, weights: NDArray, out: NDArray) 
 
 @njit(cache=True, nogil=True)
 def gather_flat(lo, hi, flat, stride, cols, out):  # type: ignore[no-untyped-def]
-    """Set out[c, i] = X[i, cols[c]] for rows i from lo to hi; rows adjacent in memory.
-
-    While some rows of a column are copied, the line of each in the column that comes next is asked for: no
-    processor guesses such steps by itself, and waiting for them takes half of the time.
-    """
+    """Set out[c, i] = X[i, cols[c]] for rows i from lo to hi; rows adjacent in memory."""
+    # While some rows of a column are copied, the line of each in the column that comes next is asked for: no
+    # processor guesses such steps by itself, and waiting for them takes half of the time.
     for first in range(0, cols.shape[0], BATCH):
         last = min(first + BATCH, cols.shape[0])
         for a in range(lo, hi, HEIGHT):

@@ -343,12 +343,10 @@ class Run:
 
 
 def check_consistency(problem: Problem, state: State) -> tuple[bool, float]:
-    """Whether z and the objective of a state are those of its coefficients, and the objective that is.
-
-    Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A
-    mistake in one of them, or digits that near-dependent columns lose, would let a result report an objective
-    that its coefficients do not reach. So a run ends with one product, X_S w_S.
-    """
+    """Whether z and the objective of a state are those of its coefficients, and the objective that is."""
+    # Solvers move coefficients, predictions z and the objective side by side, each by its own cheap update. A
+    # mistake in one of them, or digits that near-dependent columns lose, would let a result report an
+    # objective that its coefficients do not reach. So a run ends with one product, X_S w_S.
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):  # what is not finite differs
         z = np.zeros_like(state.z)
         for start in range(0, len(state.support), CHECKED_TOGETHER):

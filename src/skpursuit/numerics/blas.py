@@ -29,11 +29,9 @@ def thread_counts() -> list[int]:
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """Run BLAS on one thread, in every thread of the process while any is inside.
-
-    For bits that do not depend on the number of threads; and around kernels, which have threads of their own:
-    those of BLAS stay awake for a while after a product, and take the processors from them.
-    """
+    """Run BLAS on one thread, in every thread of the process while any is inside."""
+    # For bits that do not depend on the number of threads; and around kernels, which have threads of their
+    # own: those of BLAS stay awake for a while after a product, and take the processors from them.
     token = object()
     try:
         with _lock:

@@ -60,11 +60,9 @@ def guard_underflow(bound: Floats, source: Floats) -> NDArray[np.float64]:
 
 
 def product_error_bound(unit: float, sizes: Floats, r: Floats, dtype: FloatType) -> Floats:
-    """Rounding of X^T r in the precision of X: unit ||x_j|| ||r||, and products that are below its range.
-
-    The residual of a float32 product is divided by at most 4 n max|r| first (see `cast_residual`), so that
-    what vanishes there is relative to it.
-    """
+    """Rounding of X^T r in the precision of X: unit ||x_j|| ||r||, and products that are below its range."""
+    # The residual of a float32 product is divided by at most 4 n max|r| first (see `cast_residual`), so that
+    # what vanishes there is relative to it.
     n, reach = len(r), residual_norms(r)
     if dtype == np.float64:
         return outer_error_bound(unit, sizes, reach, n * SMALLEST_SUBNORMAL)

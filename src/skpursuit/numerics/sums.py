@@ -21,11 +21,9 @@ def cast_residual(r: Floats, dtype: FloatType) -> tuple[Floats, Indices | int]:
 
 
 def fixed_order_dot(lines: list[Floats], r: Floats) -> Floats:
-    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits.
-
-    Sums of pieces of `BLOCK_ROWS` rows are added one after the other, so that X cut into files between pieces
-    gives the bits of X in one array. Pieces are short enough for BLAS to take them on one thread.
-    """
+    """<line, r> for each line, in an order that depends on n alone: equal lines give equal bits."""
+    # Sums of pieces of `BLOCK_ROWS` rows are added one after the other, so that X cut into files between
+    # pieces gives the bits of X in one array. Pieces are short enough for BLAS to take them on one thread.
     if r.ndim == 2:
         return np.stack([fixed_order_dot(lines, np.ascontiguousarray(r_m)) for r_m in r.T], axis=1)
     if len(lines) <= 2:

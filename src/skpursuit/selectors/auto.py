@@ -62,10 +62,8 @@ def predicted_seconds(design: Design, expect: Workload) -> dict[Selector, float]
 
 
 def kernel_load_seconds() -> float:
-    """Seconds to charge a fit for loading compiled kernels: nothing where they are there already.
-
-    A single fit may be too short to wait for them, many are not, and only the process knows how many there
-    are. So a fraction of the time that it has worked so far is taken off: waiting for kernels never makes up
-    more than that fraction of what a program does, and one that goes on for some seconds has them.
-    """
+    """Seconds to charge a fit for loading compiled kernels: nothing where they are there already."""
+    # A single fit may be too short to wait for them, many are not, and only the process knows how many there
+    # are. So a fraction of the time that it has worked so far is taken off: waiting for kernels never makes
+    # up more than that fraction of what a program does, and one that goes on for some seconds has them.
     return 0.0 if imported_module("numba") else max(0.0, LOAD_KERNELS - WAITING_SHARE * process_time())

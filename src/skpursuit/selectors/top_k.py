@@ -156,12 +156,10 @@ def _in_order(scores: Floats, margin: Floats, left: Indices) -> bool:
 def _narrowed(
     design: Design, query: Query, close: Contenders, codes: CodeOrigin, likely: Callable[[int], Indices]
 ) -> Selection:
-    """The exact top k of candidates that codes leave; a second byte narrows many of them down.
-
-    The best guesses, computed exactly, have no interval any more and rule out most of the others. Those with
-    the same estimate stay: they may be copies, and the lowest of copies wins. Where columns are so many that
-    they cost a pass over X on disk, the second byte comes first.
-    """
+    """The exact top k of candidates that codes leave; a second byte narrows many of them down."""
+    # The best guesses, computed exactly, have no interval any more and rule out most of the others. Those
+    # with the same estimate stay: they may be copies, and the lowest of copies wins. Where columns are so
+    # many that they cost a pass over X on disk, the second byte comes first.
     few = max(MAX_EXACT_CANDIDATES if codes.fine else SECOND_BYTE_CANDIDATES, query.k)
     few = 0 if design.access.costs_a_pass(close.names) else few
     guesses, guessed = NO_COLUMNS, close.g[:0]
@@ -225,11 +223,9 @@ def split_certain(scores: Floats, margin: Floats, count: int) -> tuple[Indices, 
 
 
 def find_contenders(scores: Floats, margin: Floats, k: int) -> Indices:
-    """Columns that could be among the top k, ascending.
-
-    Of a single winner only columns within two margins of the best can be one, and usually that is the best
-    alone, so that no intervals are needed.
-    """
+    """Columns that could be among the top k, ascending."""
+    # Of a single winner only columns within two margins of the best can be one, and usually that is the best
+    # alone, so that no intervals are needed.
     if len(scores) == 0:
         return NO_COLUMNS
     if k > 1:

@@ -143,11 +143,9 @@ class CodeEncoder:
 
     @np.errstate(all="ignore")
     def predict(self, even: int) -> NDArray[np.bool_]:
-        """Frames of the columns up to `even` from a sample of rows; those that drift or have odd sizes.
-
-        Scales are such that the extremes of the sample, and values that cut the range between them into 2, 3,
-        4, 6 or 12 equal parts, have codes without error.
-        """
+        """Frames of the columns up to `even` from a sample of rows; those that drift or have odd sizes."""
+        # Scales are such that the extremes of the sample, and values that cut the range between them into 2,
+        # 3, 4, 6 or 12 equal parts, have codes without error.
         span = np.empty((2, len(self.rows), even), self.X.dtype)
         for b, (low, high) in enumerate(zip(*span)):
             rows = self.X[b * BLOCK_ROWS : (b + 1) * BLOCK_ROWS : SAMPLE_STRIDE, :even]

@@ -59,11 +59,9 @@ class ScaledData(NamedTuple):
 
     @classmethod
     def of(cls, samples: CheckedSamples, y: Floats, scale: str, fit_intercept: bool) -> Self:
-        """The data of an estimator: rows that count, scaled columns, targets as a table less their means.
-
-        A large sparse X is not centred, because it would not be sparse any more; each fold does it in
-        formulas, which cost digits. A small one is made dense.
-        """
+        """The data of an estimator: rows that count, scaled columns, targets as a table less their means."""
+        # A large sparse X is not centred, because it would not be sparse any more; each fold does it in
+        # formulas, which cost digits. A small one is made dense.
         X: Any = samples.X
         X = X if samples.kept.all() else X[samples.kept]
         if issparse(X) and X.shape[0] * X.shape[1] <= SMALL_BLOCK:
