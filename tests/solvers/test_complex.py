@@ -191,6 +191,17 @@ def test_a_complex_run_goes_on_from_its_checkpoint(tmp_path):
             ValueError,
             {"X": np.diag([1, 1j, NAN, 1])},
         ),
+        (
+            r"first in column 2, row 2 \('c'\)",
+            ValueError,
+            {"X": pd.DataFrame(np.diag([1, 1j, NAN, 1]), columns=list("abcd"))},
+        ),
+        (
+            "column 'd' of X is of size",
+            ValueError,
+            {"X": pd.DataFrame(np.diag([1, 1, 1, 1e200j]), columns=list("abcd"))},
+        ),
+        ("column 3 of X is of size", ValueError, {"X": np.diag([1, 1, 1, 1e200j])}),
         ("FrankWolfe does not take complex X", ValueError, {"solver": FrankWolfe(L1Ball(1.0))}),
         ("positive=True is for real X", ValueError, {"solver": OMP(2, positive=True)}),
         ("complex X needs a selector that compares more than", ValueError, {"selector": "lucb"}),

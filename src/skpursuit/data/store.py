@@ -498,11 +498,12 @@ class TileStore(Access):
             column = self.take(np.array([j]))[0]
             bad = np.flatnonzero(~np.isfinite(column))
             if len(bad):
+                row, j = int(bad[0]) // (1 + self.is_complex), j // (1 + self.is_complex)
                 name = "" if self.names is None else f" ({self.names[j]!r})"
-                row, j = (int(bad[0]) // 2, j // 2) if self.is_complex else (int(bad[0]), j)
                 where = f"column {j}, row {row}{self.source_of(row, j)}{name}"
                 raise ValueError(f"X contains NaN or infinity, first in {where}; impute or drop such entries")
             sizes = np.where(np.isfinite(sizes), sizes, np.abs(column).max())
+        sizes = sizes[:: 1 + self.is_complex]
         check_range(sizes, lambda j: f"column {j if self.names is None else repr(self.names[j])} of X")
         self.caches.finite = True
 
