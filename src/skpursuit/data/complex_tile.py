@@ -19,7 +19,7 @@ from skpursuit.data.dense_tile import MEAN_UNIT, DenseTile, check_shape, is_by_c
 from skpursuit.data.survey import Blocks
 from skpursuit.data.tile import Cost, Sample, Tile
 from skpursuit.numerics.arrays import Floats, Indices
-from skpursuit.numerics.sums import cast_residual
+from skpursuit.numerics.sums import BLOCK_ROWS, cast_residual
 from skpursuit.numerics.tuning import GATHERED_ENTRIES
 
 if TYPE_CHECKING:
@@ -108,12 +108,21 @@ class ComplexTile(Tile):
             parts = join.reduce(parts.reshape(-1, 2), axis=1)
         return np.repeat(parts, 2)
 
+    @np.errstate(all="ignore")
     def survey(self, weights: list[Floats | None], spreads: bool) -> list[Blocks]:
-        every, step = np.arange(self.shape[1]), 2 * max(1, GATHERED_ENTRIES // self.shape[0])
-        parts = (self.take(every[j : j + step]).T for j in range(0, len(every), step))
-        found = [DenseTile(part, by_columns=True).survey(weights, spreads) for part in parts]
-        joined = ([np.hstack(kind) for kind in list(zip(*each))[1:]] for each in zip(*found))
-        return [(found[0][k][0], sums, squares) for k, (sums, squares) in enumerate(joined)]
+        starts = range(0, self.shape[0], BLOCK_ROWS)
+        found = [(np.empty(len(starts)), *np.empty((2, len(starts), self.shape[1]))) for _ in weights]
+        for b, start in enumerate(starts):
+            block = self.whole.X[start // 2 : (start + BLOCK_ROWS) // 2].astype(np.complex128)
+            re, im = block.real**2, block.imag**2
+            for (weight, sums, squares), w in zip(found, weights):
+                z = as_complex(np.ones(2 * len(block)) if w is None else w[start : start + BLOCK_ROWS])
+                weight[b] = z.real.sum() + z.imag.sum()
+                sums[b] = as_real(np.einsum("i,ij->j", z, block.conj()))  # of x, and of i x
+                of = [np.einsum("i,ij->j", w, part) for part in (re, im) for w in (z.real, z.imag)]
+                total = np.stack([of[0] + of[3], of[2] + of[1]], axis=1).ravel()
+                squares[b] = total - sums[b] ** 2 / (weight[b] or 1.0)
+        return found
 
 
 def as_complex(table: Floats) -> Any:

@@ -275,6 +275,8 @@ def add_columns(problem: Problem, state: State, columns: Sequence[int]) -> State
     """
     factor, gone, support = state.factor, list[int](), state.support
     assert factor is not None
+    if len(columns) > 1 and 8 * len(columns) * problem.design.shape[0] <= problem.design.limit.columns:
+        problem.design.columns(np.array(columns))  # in one reading
     for j in columns:
         grown = factor.add_column(problem, j)
         if grown is None:

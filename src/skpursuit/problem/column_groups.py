@@ -60,16 +60,19 @@ class ColumnGroups:
         The mean is over all columns of a group. Dividing by powers of two rounds nothing, so that groups of
         one keep their sizes and ties stay ties.
         """
-        order = self._order if columns is None else np.argsort(self.labels[columns], kind="stable")
-        labels = self.labels[order if columns is None else columns[order]]
-        starts = np.flatnonzero(np.diff(labels, prepend=-1))
+        order, counts, whole = self._order, self.sizes, self.sizes
+        if columns is not None:
+            order = np.argsort(self.labels[columns], kind="stable")
+            labels, counts = np.unique(self.labels[columns], return_counts=True)
+            whole = self.sizes[labels]
+        starts = np.cumsum(counts) - counts
         if len(starts) == 0:
             return np.empty(0)
         ordered = sizes[order]
         top = np.maximum.reduceat(ordered, starts)
         power = np.frexp(np.where(np.isfinite(top), top, 1.0))[1]
-        scaled = np.ldexp(ordered, -np.repeat(power, np.diff(starts, append=len(labels))))
-        means = np.add.reduceat(scaled * scaled, starts) / self.sizes[labels[starts]]
+        scaled = np.ldexp(ordered, -np.repeat(power, counts))
+        means = np.add.reduceat(scaled * scaled, starts) / whole
         return np.ldexp(np.sqrt(means), power)
 
     def with_constant(self) -> ColumnGroups:
