@@ -99,12 +99,12 @@ def genes(n, d, true, shift):
     return draw
 
 
-def text(name, label):
-    """One class of a collection against the others."""
+def text(name, label=None):
+    """One class of a collection against the others, or all classes."""
 
     def draw(seed):
         X, y = collection(name)
-        A, a, T, t, _ = divided(X, (y == label).astype(int), True)(seed)
+        A, a, T, t, _ = divided(X, y - 1 if label is None else (y == label).astype(int), True)(seed)
         words = TfidfTransformer().fit(A)
         return words.transform(A), a, words.transform(T), t, None
 
