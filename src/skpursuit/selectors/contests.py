@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skpursuit.data.design import Design
-from skpursuit.fit.growing import QRFactor
-from skpursuit.fit.remainders import remainder_norm
+from skpursuit.fit.growing import QRFactor, remainder_norm
 from skpursuit.numerics.arrays import Floats, Indices
 from skpursuit.numerics.error_bounds import Estimate
 from skpursuit.numerics.float_range import EPS

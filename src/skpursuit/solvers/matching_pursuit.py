@@ -17,9 +17,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from skpursuit.fit.growing import add_columns, dependent_columns, grows_from_zero, start_fit
+from skpursuit.fit.growing import add_columns, after_columns, dependent_columns, grows_from_zero, start_fit
 from skpursuit.fit.newton import coordinate_step, fit_support
-from skpursuit.fit.remainders import after_columns
 from skpursuit.fit.swaps import apply_swaps
 from skpursuit.numerics.arrays import NO_COLUMNS, Floats, Indices
 from skpursuit.numerics.error_bounds import rank_tolerance
