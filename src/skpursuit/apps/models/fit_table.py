@@ -237,7 +237,7 @@ def fit_table(table: EncodedTable, options: FitOptions) -> FitReport:
 
 def model_info(final: Any, options: FitOptions, actual: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     """Return what a model's file keeps of a fit: how it was made, and quantiles of residuals."""
-    choice: Any = {"family": options.solver, "ridge": 0.0} if options.k else final.choice_
+    choice: Any = {"family": final.solver, "ridge": 0.0} if options.k else final.choice_
     score = "R2" if options.task == "regression" else "accuracy"
     info = {name: getattr(options, name) for name in ("loss", "solver", "selector", "selection")}
     info |= {"k": options.k or final.n_nonzero_coefs_, "score": score}
