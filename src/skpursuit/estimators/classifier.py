@@ -81,10 +81,11 @@ class PursuitClassifierMixin(PursuitBase, ClassifierMixin):
         if n_classes == 2:
             return Subproblems(config, [2.0 * y - 1.0], joint=True)
         if self.multi_class_ == "multinomial":
-            if not (is_auto(config.solver) or solver_class(config.solver).supports_forced):
-                able = " or ".join(solver_names(lambda kind: kind.supports_forced))
-                rest = "use 'ovr' with other solvers"
-                raise ValueError(f"multi_class='multinomial' needs solver={able!r}; {rest}")
+            given = "omp" if is_auto(config.solver) else config.solver
+            if solver_class(given).squared_loss_only or not solver_class(given).supports_forced:
+                able = solver_names(lambda kind: kind.supports_forced and not kind.squared_loss_only)
+                listed, rest = " or ".join(map(repr, able)), "use 'ovr' with other solvers"
+                raise ValueError(f"multi_class='multinomial' needs solver={listed}; {rest}")
             return Subproblems(config, [y], joint=True)
         signs = np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
         shared = self.multi_class_ == "ovr_shared"

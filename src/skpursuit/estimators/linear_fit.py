@@ -211,9 +211,11 @@ def standardized_run(
     loss, intercept = config.loss.resolved(y), config.fit_intercept
     solver = config.make_solver(base, weights)
     fine = codes_of_run(base, y, loss, weights, solver, config.selector)
-    can_force = solver_class(config.solver).supports_forced
+    kind = solver_class(config.solver)
+    can_force = kind.supports_forced
     data = standardize(base, y, loss, weights, intercept, config.scale, can_force, fine)
-    solver = solver.with_forced(data.forced) if data.forced else solver
+    if data.forced:
+        solver, data = solver.with_forced(data.forced), replace(data, prunes=kind.selects_many)
     run = make_run(data.design, data.y, solver, config.selector, data.loss, data.weights, config.random_state)
     return run, data
 
@@ -265,6 +267,7 @@ class StandardizedData:
     scale: Floats  # columns by it have a mean square of one, after centring where there is an intercept
     offset: Floats | float
     forced: tuple[int, ...] = ()  # the column of ones, if there is one
+    prunes: bool = False  # whether its coefficient is that of a fit to more columns
 
     def to_original(self, state: State) -> tuple[Indices, Floats, Floats | float]:
         """Columns of X in order of selection, their coefficients, and the intercept."""
@@ -275,6 +278,8 @@ class StandardizedData:
         if isinstance(self.loss, ShiftedLoss):
             loss, shift = self.loss.loss, self.loss.shift
             intercept += optimal_intercept(loss, self.y, self.weights, state.z, shift)
+        elif self.prunes and not self.loss.couples_targets:
+            intercept += optimal_intercept(self.loss, self.y, self.weights, state.z)
         return columns, coef, intercept
 
 
