@@ -107,6 +107,7 @@ def to_svg(figure: Figure, name: str, described: str) -> Markup:
     view = re.search(r'viewBox="[^"]*"', head)
     rest = re.sub(r"<metadata>.*?</metadata>", "", rest, flags=re.S).replace("xlink:href", "href")
     rest = re.sub(r"<[^>]*>", lambda tag: _restyled(tag[0], name), rest)  # and no text between tags
+    rest = re.sub(r"\n\s+", "\n", rest)
     return Markup(f'<svg role="img" aria-label="{escape(described)}" {view[0] if view else ""}>{rest}')
 
 
@@ -114,6 +115,8 @@ def _restyled(tag: str, name: str) -> str:
     """Return a tag of SVG with salted ids, the font of the page and its colours."""
     tag = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", tag)
     tag = re.sub(r"font: [^;\"]*?(\d+)px[^;\"]*", r"font-size: \1px", tag)
+    tag = re.sub(r" font-family: [^;\"]*;", "", tag)
+    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)  # hundredths of a point are seen by nobody
     for colour, variable in _VARIABLES.items():
         tag = tag.replace(colour, f"var(--{variable})")
     return tag
