@@ -60,8 +60,9 @@ def opened(path: str, reads: FileReads) -> Iterator[ParquetFile]:
         raise FileError(path, problem, "write it again") from None
 
 
-# A file, its schema, and of each row group the number of rows and bytes on disk by column.
-Footer: TypeAlias = "tuple[str, Stamp, pa.Schema, list[tuple[int, dict[str, int]]]]"
+# A file, its schema, and the number of rows of each row group. More is not asked of a footer: pyarrow ends the
+# process where it looks at the columns of some damaged ones.
+Footer: TypeAlias = "tuple[str, Stamp, pa.Schema, list[int]]"
 
 
 def footers(paths: list[str], reads: FileReads) -> list[Footer]:
@@ -69,11 +70,8 @@ def footers(paths: list[str], reads: FileReads) -> list[Footer]:
     found = []
     for path in paths:
         with opened(path, reads) as file:
-            groups = [file.metadata.row_group(k) for k in range(file.num_row_groups)]
-            columns = [[group.column(j) for j in range(group.num_columns)] for group in groups]
-            sizes = [{one.path_in_schema: one.total_compressed_size for one in some} for some in columns]
-            rows = [group.num_rows for group in groups]
-            found.append((path, store.stamp_of(path), file.schema_arrow, list(zip(rows, sizes))))
+            rows = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+            found.append((path, store.stamp_of(path), file.schema_arrow, rows))
     return found
 
 
@@ -132,14 +130,14 @@ class RowGroup(DiskArray):
     """The columns of a row group that count."""
 
     number: int
-    nbytes: int  # on disk
+    entry: float  # bytes on disk of one, about
     names: tuple[str, ...]
     last: dict[tuple[str, int], Floats]  # the group that was read last, by its path and number
     reads_columns = False
 
     @property
     def entry_bytes(self) -> float:
-        return self.nbytes / (self.shape[0] * self.shape[1])
+        return self.entry
 
     def read(self, rows: slice, cols: slice, out: np.ndarray, cancelled: Cancelled = lambda: False) -> None:
         key = self.path, self.number
@@ -166,10 +164,11 @@ def make_store(X: FilePath | list[FilePath], options: DesignOptions) -> TileStor
     files = footers(list_data_files(X, *ENDINGS), reads)
     names, dtype = common_columns(files, options)
     groups, last = list[RowGroup](), dict[tuple[str, int], Floats]()
-    for path, stamp, _, parts in files:
-        for k, (rows, sizes) in enumerate(parts):
-            shape, size = (rows, len(names)), sum(sizes.get(name, 0) for name in names)
-            groups += [RowGroup(path, stamp, shape, dtype, reads, True, k, size, names, last)] if rows else []
+    for path, stamp, schema, parts in files:
+        size = stamp.size / max(1, sum(parts) * len(schema.names))
+        for k, rows in enumerate(parts):
+            given = path, stamp, (rows, len(names)), dtype, reads, True, k, size, names, last
+            groups += [RowGroup(*given)] if rows else []
     if not groups:
         raise FileError(files[0][0], "it has no rows", "write some")
     row_bytes, largest = len(names) * dtype.itemsize, max(group.shape[0] for group in groups)
