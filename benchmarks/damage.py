@@ -429,7 +429,7 @@ def is_sentence(error, path):
     told, place = getattr(error, "message", str(error)), str(path.parent)
     if isinstance(error, click.ClickException):
         return place in told and (path.suffix != ".json" or all("; " in line for line in told.splitlines()))
-    named = place in told or re.match(r"X contains NaN|column \d+ of X is of size", told)
+    named = place in told or re.match(r"X contains NaN|column \d+ of X is of size|y has \d+ rows and X", told)
     return isinstance(error, ValueError) and bool(named)
 
 

@@ -60,8 +60,8 @@ def opened(path: str, reads: FileReads) -> Iterator[ParquetFile]:
         raise FileError(path, problem, "write it again") from None
 
 
-# A file, its schema, and the number of rows of each row group. More is not asked of a footer: pyarrow ends the
-# process where it looks at the columns of some damaged ones.
+# A file, its schema, and the number of rows of each row group. More is not asked of a footer: pyarrow ends
+# the process where it looks at the columns of some damaged ones.
 Footer: TypeAlias = "tuple[str, Stamp, pa.Schema, list[int]]"
 
 
